@@ -59,7 +59,7 @@ test-lowest: | $(BIN)/python
 
 # What needs torch and stable-baselines3, which `test` leaves out: training, and the numeric view in SuperSuit.
 test-rl: $(VENV)/.rl
-	$(BIN)/python -m pytest -q tests/baselines/deep tests/integrations tests/benchmarks/test_train_commands.py
+	$(BIN)/python -m pytest -q tests/baselines/deep tests/integrations tests/cli/test_train_commands.py
 
 # What needs Ray, which `test` leaves out: clusters that are started on this machine, one after the other.
 test-ray: $(VENV)/.ray
@@ -79,11 +79,13 @@ lint: $(VENV)/.dev
 front:
 	cd llm_coop_envs/page/front && npm ci && npm run build
 
-# How much Python there is outside of tests: all lines, docstrings and blank ones included.
+# How much Python there is outside of tests, and how much of it is in the wheel: all lines, docstrings and blank ones too.
 lines:
 	@for room in llm_coop_envs policies baselines render benchmarks examples; do \
 		printf '%-14s' $$room; git ls-files -z $$room | grep -z '\.py$$' | xargs -0 cat | wc -l; done
 	@printf '%-14s' all; git ls-files -z llm_coop_envs policies baselines render benchmarks examples | grep -z '\.py$$' | xargs -0 cat | wc -l
+	@printf '%-14s' wheel; git ls-files -z llm_coop_envs policies baselines render benchmarks | grep -z '\.py$$' \
+		| grep -zvE '^benchmarks/(speed|doc_pages)/' | xargs -0 cat | wc -l
 
 # The archived sessions of Calvano et al. (2020), all of them, period by period.
 docked: $(VENV)/.dev

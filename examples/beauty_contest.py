@@ -9,7 +9,7 @@ from llm_coop_envs.policies import play, scripted
 
 
 def main() -> None:
-    """Play one session in which most follow the number they hear most."""
+    """Play one session in which most players follow the number that they hear most."""
     env = llm_coop_envs.kbc_v0.parallel_env(record=True)
     policies = [scripted.make("kbc/follower", k=k) for k in (0, 1, 2, 3)]
     seats = {agent: policies[i % 4] for i, agent in enumerate(env.possible_agents)}

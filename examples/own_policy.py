@@ -1,4 +1,4 @@
-"""A policy of your own against a shipped one: it leads the rival up in small steps, and stops at its own limit.
+"""A policy of your own against a shipped one: it raises the price in small steps up to its limit.
 
 python examples/own_policy.py
 """
@@ -10,17 +10,17 @@ from llm_coop_envs.policies import Action, Request, ScriptedPolicy, play, script
 
 
 class Leader(ScriptedPolicy):
-    """Asks a little more than the rival did last, but never more than its limit.
+    """Sets a slightly higher price than the rival's last one, up to a limit.
 
     Args:
-        limit: the highest price it asks.
+        limit: the highest price that it sets.
     """
 
     def __init__(self, limit: float = 7.5) -> None:
         self.limit = limit
 
     def decide(self, request: Request) -> Action:
-        """One price, from what this firm may know; `request.observation["text"]` says the same in words."""
+        """Choose a price from what this firm may know; `request.observation["text"]` holds the same in words."""
         slots: BertrandSlots = request.info["slots"]
         if not slots.history:
             return {"choice": 5.0}
@@ -28,7 +28,7 @@ class Leader(ScriptedPolicy):
 
 
 def main() -> None:
-    """Play fifty rounds and show every tenth."""
+    """Play fifty rounds and print every tenth."""
     env = llm_coop_envs.bertrand_v0.parallel_env(preset="team_up", talk=False, rounds=50, record=True)
     seats = {"firm_0": Leader(), "firm_1": scripted.make("bertrand/best_reply")}
     profits = play(env, seats, seed=0)

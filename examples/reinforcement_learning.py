@@ -1,4 +1,4 @@
-"""What RL libraries see: arrays instead of text, and one seat as a Gymnasium environment.
+"""The views for RL libraries: arrays instead of text, and one seat as a Gymnasium environment.
 
 python examples/reinforcement_learning.py
 """
@@ -11,7 +11,7 @@ from llm_coop_envs.wrappers import NumericView, SingleAgentView
 
 
 def all_seats() -> None:
-    """Sampled legal choices in every seat, through the numeric view."""
+    """Play random legal choices in every seat through the numeric view."""
     env = NumericView(llm_coop_envs.evacuation_v0.parallel_env(preset="small", talk=False))
     rng = np.random.default_rng(0)
     _, infos = env.reset(seed=0)
@@ -24,7 +24,7 @@ def all_seats() -> None:
 
 
 def one_seat() -> None:
-    """An epsilon-greedy bandit over the price grid against a scripted rival."""
+    """Train an epsilon-greedy bandit over the price grid against a scripted rival."""
     market = llm_coop_envs.bertrand_v0.parallel_env(preset="calvano", rounds=400)
     env = SingleAgentView(market, "firm_0", scripted.make("bertrand/best_reply"), numeric=True)
     rng = np.random.default_rng(0)

@@ -1,1 +1,1 @@
-"""Drawing: scenes, figures and pages, from plain data."""
+"""Drawing scenes, figures and films from plain data."""

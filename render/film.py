@@ -1,4 +1,4 @@
-"""From pictures to a film: MP4 or GIF, written by ffmpeg, whole or not at all."""
+"""Films from pictures: MP4 or GIF, written by ffmpeg."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from llm_coop_envs.util.extras import need
 
 Pixels = NDArray[np.uint8]
 
-#: Sides of films; more is refused, because players and ffmpeg do.
+#: The limits of a film's sides in pixels; video players and ffmpeg refuse larger ones.
 SMALLEST, LARGEST = 64, 8192
 
 
 @dataclass(frozen=True, kw_only=True)
 class Film:
-    """How a film is made.
+    """The settings of a film.
 
     Attributes:
         fps: pictures per second.
         per: a picture for each `"step"`, or for each `"round"`.
-        width: of the picture, in pixels.
-        height: likewise.
-        scale: how much larger everything in it is drawn; the picture keeps its size.
-        colour: in rooms, what people's colours mean: `"persona"` or `"target"`.
+        width: the width in pixels.
+        height: the height in pixels.
+        scale: the factor on all lengths in the picture, which keeps its size.
+        colour: in rooms, the meaning of people's colours: `"persona"` or `"target"`.
         hold: for how many seconds the last picture stays.
     """
 
@@ -55,10 +55,10 @@ class Film:
 
 
 def form_of(path: Path) -> str:
-    """A film's format, by its file's ending.
+    """The format of a film by the ending of its file: `".mp4"` or `".gif"`.
 
     Raises:
-        SettingsError: it is none.
+        SettingsError: the file has another ending.
     """
     form = path.suffix.lower()
     if form not in (".mp4", ".gif"):
@@ -67,7 +67,7 @@ def form_of(path: Path) -> str:
 
 
 def need_ffmpeg() -> Any:
-    """The library that brings ffmpeg.
+    """Import the library that brings ffmpeg.
 
     Raises:
         MissingExtra: it is not installed.
@@ -80,40 +80,41 @@ def write_film(pictures: Iterable[Pixels], path: Path, form: str, film: Film) ->
 
     Args:
         pictures: (height, width, 3), all of one size; sides are cut to even numbers, as the format wants.
-        path: where; the file's name need not end as its format does.
+        path: the file; its ending need not be that of the format.
         form: `".mp4"` or `".gif"`.
         film: pictures per second, and how long the last one stays.
 
     Returns:
-        How many pictures were written, the last one's repetitions not counted.
+        How many pictures were written, without the repetitions of the last one.
 
     Raises:
         SceneError: there were no pictures, or ffmpeg failed.
         MissingExtra: the extra `film` is not installed.
     """
     library = need_ffmpeg()
-    # Known before ffmpeg is asked, whose messages are long.
+    # An unwritable path is noticed here rather than by ffmpeg, whose messages are long.
     path.touch()
-    rest = iter(pictures)
-    first = next(rest, None)
+    remaining = iter(pictures)
+    first = next(remaining, None)
     if first is None:
         raise SceneError("there is nothing to film")
     height, width = (side - side % 2 for side in first.shape[:2])
     if form == ".gif":
-        # Colours chosen from the whole film; one pass, because ffmpeg keeps the small pictures while it looks at them.
-        choose = "[0:v]split[a][b];[a]palettegen=stats_mode=full[p];[b][p]paletteuse=dither=none:diff_mode=rectangle"
-        options = {"codec": "gif", "pix_fmt_out": "pal8", "output_params": ["-filter_complex", choose, "-f", "gif"]}
+        # The palette is chosen from the whole film in one pass: ffmpeg keeps the pictures, which are small, meanwhile.
+        palette = "[0:v]split[a][b];[a]palettegen=stats_mode=full[p];[b][p]paletteuse=dither=none:diff_mode=rectangle"
+        options = {"codec": "gif", "pix_fmt_out": "pal8", "output_params": ["-filter_complex", palette, "-f", "gif"]}
     else:
-        same = ["-f", "mp4", "-movflags", "+faststart", "-preset", "medium", "-crf", "20", "-threads", "1"]
-        quiet = ["-map_metadata", "-1", "-fflags", "+bitexact", "-flags:v", "+bitexact"]
-        options = {"codec": "libx264", "pix_fmt_out": "yuv420p", "output_params": [*same, *quiet]}
+        encoding = ["-f", "mp4", "-movflags", "+faststart", "-preset", "medium", "-crf", "20", "-threads", "1"]
+        # The same pictures give the same bytes.
+        no_metadata = ["-map_metadata", "-1", "-fflags", "+bitexact", "-flags:v", "+bitexact"]
+        options = {"codec": "libx264", "pix_fmt_out": "yuv420p", "output_params": [*encoding, *no_metadata]}
     writer = library.write_frames(
         str(path), (width, height), fps=film.fps, quality=None, macro_block_size=1, ffmpeg_log_level="error", **options
     )
     count, last = 0, first
     try:
         writer.send(None)
-        for picture in itertools.chain([first], rest):
+        for picture in itertools.chain([first], remaining):
             last = np.ascontiguousarray(picture[:height, :width])
             writer.send(last)
             count += 1
@@ -122,7 +123,7 @@ def write_film(pictures: Iterable[Pixels], path: Path, form: str, film: Film) ->
         writer.close()
     except (OSError, RuntimeError) as error:
         writer.close()
-        # The last line that ffmpeg said.
+        # The last line of ffmpeg's output.
         reason = str(error).strip().rpartition("\n")[2].strip() or type(error).__name__
         raise SceneError(f"the film could not be written ({reason})") from error
     return count

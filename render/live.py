@@ -1,7 +1,7 @@
-"""Drawing a running environment: `Renderer` turns what it recorded into scenes, and scenes into pictures or a window.
+"""Drawing a running environment: `Renderer` turns its events into scenes, and scenes into pictures or a window.
 
-An episode is never lost because drawing failed: a failure is warned about once, and play goes on. pygame is imported
-when the first picture is asked for.
+A failure to draw never ends an episode: it is warned about once, and play goes on. pygame is imported with the first
+picture.
 """
 
 from __future__ import annotations
@@ -25,12 +25,17 @@ if TYPE_CHECKING:
     from llm_coop_envs.render.screen.window import Window
 
 
-#: So many seconds an episode's last scene stays in its window.
+#: For how many seconds the last scene of an episode stays in its window.
 LAST_SCENE = 2.0
 
 
 class Renderer:
-    """Draws one environment; a window shows `fps` steps per second."""
+    """Draws one environment.
+
+    Args:
+        game: the environment.
+        fps: steps per second in a window.
+    """
 
     def __init__(self, game: ArrayEnv, fps: float) -> None:
         self._game = game
@@ -42,7 +47,7 @@ class Renderer:
         self._failed = False
 
     def scene(self) -> Scene:
-        """The present situation as plain data."""
+        """The present scene."""
         game = self._game
         if self._tracker is None or self._events is not game.events or not game.record:
             events = game.events if game.record else []
@@ -50,14 +55,15 @@ class Renderer:
             if events and events[0]["type"] == "start":
                 self._tracker, self._seen = tracker(events[0]), 1
             else:
-                # Not recorded from the beginning: what the game still knows of its past has to do.
+                # Not recorded from the beginning, so the scene shows what the game still knows of its past.
                 opening = {"type": "start", "step": 0, "round": game.round, "seed": None, **game.opening()}
                 self._tracker, self._seen = tracker(opening), len(events)
                 for event in game.recap():
                     self._tracker.add(event)
                 heard = game.conversation.messages
                 self._tracker.said = tuple(
-                    Said(speaker=one.speaker, text=one.text, round=game.round, hearers=one.hearers) for one in heard
+                    Said(speaker=message.speaker, text=message.text, round=game.round, hearers=message.hearers)
+                    for message in heard
                 )
         following = self._tracker
         for event in game.events[self._seen :]:
@@ -68,7 +74,7 @@ class Renderer:
         return scene
 
     def frame(self) -> NDArray[np.uint8]:
-        """The present situation as an (height, width, 3) array."""
+        """The present scene as an (height, width, 3) array."""
         from llm_coop_envs.render.screen.draw import error_frame, frame
 
         try:
@@ -82,7 +88,7 @@ class Renderer:
             )
 
     def png(self) -> bytes:
-        """The present situation as a PNG file."""
+        """The present scene as the content of a PNG file."""
         import pygame
 
         frame, file = self.frame(), io.BytesIO()
@@ -91,7 +97,7 @@ class Renderer:
         return file.getvalue()
 
     def show(self) -> None:
-        """Show the present situation in the window; opens it.
+        """Show the present scene in the window, which the first call opens.
 
         Raises:
             WindowError: there is no display.

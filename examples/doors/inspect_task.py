@@ -1,7 +1,7 @@
-"""A study as a task of Inspect, whose own model layer asks its models.
+"""A study as a task of Inspect, which asks the models through its own model layer.
 
-Needs `pip install inspect-ai` (tried with 0.3.285). A study that names models is played with them as it is: each name
-is a role, given with `--model-role NAME=MODEL`, else `--model` answers. In any other study a model takes all seats:
+Needs `pip install inspect-ai` (tried with 0.3.285). In a study that names models, each name is a role, which is given
+with `--model-role NAME=MODEL` or else played by `--model`. In any other study `--model` plays all seats:
 
     inspect eval examples/doors/inspect_task.py --model openai/gpt-4o-mini -T study=team_up -T episodes=2 -T rounds=10
 """
@@ -37,10 +37,10 @@ class InspectChat:
     """A `Chat` over Inspect's models: limits, retries, cache and log are Inspect's."""
 
     async def ask(self, key: RequestKey, request: ChatRequest) -> ChatReply:
-        """Ask the model of the role that the study names.
+        """Ask the model in the role that the study names.
 
         Raises:
-            ChatError: the question is too long for the model; the player then asks a shorter one.
+            ChatError: the prompt is too long for the model; the player then asks a shorter one.
         """
         schema = request.json_schema
         if schema is not None:
@@ -55,41 +55,43 @@ class InspectChat:
             response_schema=schema,
             extra_body=dict(request.extra) or None,
         )
-        asked = [_ROLES[one.role](content=one.content) for one in request.messages]
-        output = await get_model(role=request.model).generate(asked, config=config)
+        messages = [_ROLES[message.role](content=message.content) for message in request.messages]
+        output = await get_model(role=request.model).generate(messages, config=config)
         if output.stop_reason == "model_length":
             raise ChatError(f"{key}: {output.model} takes no question of this length", kind="context_too_long")
-        used = Usage(output.usage.input_tokens, output.usage.output_tokens) if output.usage else Usage(0, 0)
+        usage = Usage(output.usage.input_tokens, output.usage.output_tokens) if output.usage else Usage(0, 0)
         finish = "length" if output.stop_reason == "max_tokens" else output.stop_reason
-        return ChatReply(output.completion, used, finish, output.model, output.time or 0.0)
+        return ChatReply(output.completion, usage, finish, output.model, output.time or 0.0)
 
 
 @solver
 def play(study: Study) -> Solver:
-    """Play the sample's episode; its events, players and measures become the sample's metadata."""
-    conditions = {one.name: one for one in study.conditions}
+    """Play the sample's episode, and store its events, players and measures in the sample's metadata."""
+    conditions = {condition.name: condition for condition in study.conditions}
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         condition = conditions[state.metadata["condition"]]
-        played = await play_episode(study.seed, condition, state.metadata["seed"], chat=InspectChat())
-        measures = {**condition.spec.episode_metrics(played.events), **played.measures}
-        state.metadata.update(events=played.events, policies=played.policies, answers=played.answers, measures=measures)
+        episode = await play_episode(study.seed, condition, state.metadata["seed"], chat=InspectChat())
+        measures = {**condition.spec.episode_metrics(episode.events), **episode.measures}
+        state.metadata.update(
+            events=episode.events, policies=episode.policies, answers=episode.answers, measures=measures
+        )
         return state
 
     return solve
 
 
 def measure(name: str, meaning: str) -> Scorer:
-    """A scorer for one measure; an episode that has none is not scored."""
+    """A scorer for one measure; an episode without it is not scored."""
 
-    def made() -> Scorer:
+    def make_scorer() -> Scorer:
         async def score(state: TaskState, target: Target) -> Score | None:
             value = state.metadata["measures"].get(name)
             return None if value is None else Score(value=value, explanation=meaning)
 
         return score
 
-    return scorer(metrics=[mean(), stderr()], name=name)(made)()
+    return scorer(metrics=[mean(), stderr()], name=name)(make_scorer)()
 
 
 @task
@@ -100,24 +102,31 @@ def study(
 
     Args:
         study: a shipped study's name, or a YAML file.
-        policy: who plays in place of the study's players, as `llm-coop run --policy` takes it.
-        episodes: so many of each condition, 0 for the study's.
-        rounds: so many in each episode, 0 for the study's.
-        seed: in place of the study's.
+        policy: the policy of all seats instead of the study's players, as `llm-coop run --policy` takes it.
+        episodes: the number of episodes of each condition; 0 for the study's.
+        rounds: the number of rounds of each episode; 0 for the study's.
+        seed: the seed instead of the study's.
     """
-    found = select(load_study(study, seed), episodes=episodes or None, rounds=rounds or None)
-    if policy or not found.models:
-        found = with_players(found, read_player(policy or "llm:inspect"))
+    plan = select(load_study(study, seed), episodes=episodes or None, rounds=rounds or None)
+    if policy or not plan.models:
+        plan = with_players(plan, read_player(policy or "llm:inspect"))
     samples = [
         Sample(
-            id=f"{one.name}/{number}",
-            input=f"Episode {one.name}/{number} of {one.scenario}.",
-            metadata={"condition": one.name, "seed": number},
+            id=f"{condition.name}/{number}",
+            input=f"Episode {condition.name}/{number} of {condition.scenario}.",
+            metadata={"condition": condition.name, "seed": number},
         )
-        for one in found.conditions
-        for number in one.seeds
+        for condition in plan.conditions
+        for number in condition.seeds
     ]
-    meanings = {name: one.spec.measured.define(name) for one in found.conditions for name in one.spec.measured.headline}
+    meanings = {
+        name: condition.spec.measured.define(name)
+        for condition in plan.conditions
+        for name in condition.spec.measured.headline
+    }
     return Task(
-        dataset=samples, solver=play(found), scorer=[measure(*one) for one in meanings.items()], name=found.name
+        dataset=samples,
+        solver=play(plan),
+        scorer=[measure(name, meaning) for name, meaning in meanings.items()],
+        name=plan.name,
     )

@@ -1,7 +1,7 @@
 """A game's seat as an OpenEnv environment: server, client, and an episode over loopback.
 
-Needs `pip install openenv-core`. A trainer that reads OpenEnv (TRL, verifiers, ...) connects to the server; the client
-here shows what goes over the wire. Run this file to see an episode; serve it to others with
+Needs `pip install openenv-core`. A trainer that supports OpenEnv (TRL, verifiers, ...) connects to the server; the
+client here shows the data that are exchanged. Run this file to see an episode. To start the server:
 
     uvicorn openenv_door:app --app-dir examples/doors
 """
@@ -21,26 +21,26 @@ from llm_coop_envs.policies.llm.seats import ChatSeat
 
 
 class ReplyAction(Action):
-    """What the model replied; `None` says that no reply came, which is a forfeit."""
+    """The model's reply; `None` if there is none, which is a forfeit."""
 
     text: str | None
 
 
 class Asked(Observation):
-    """What the seat is asked: the new messages; and the seat's info, at the end with the episode's measures."""
+    """The new messages to the seat, and the seat's info, at the end with the episode's measures."""
 
     messages: list[dict[str, str]] = Field(default_factory=list)
     info: dict[str, Any] = Field(default_factory=dict)
 
 
 class SeatState(State):
-    """Where the episode is, with what was recorded of it."""
+    """The progress of the episode, and its recorded events."""
 
     events: list[dict[str, Any]] = Field(default_factory=list)
 
 
 class SeatEnvironment(Environment[ReplyAction, Asked, SeatState]):
-    """One learner's seat; `reset` takes what `ChatSeat` takes, by default a firm beside a price-matching one."""
+    """One learner's seat; `reset` takes the arguments of `ChatSeat`, by default a firm beside a price-matching one."""
 
     SUPPORTS_CONCURRENT_SESSIONS = True
 
@@ -49,15 +49,15 @@ class SeatEnvironment(Environment[ReplyAction, Asked, SeatState]):
         self._state = SeatState(step_count=0)
         self._seat: ChatSeat | None = None
 
-    def reset(self, seed: int | None = None, episode_id: str | None = None, **given: Any) -> Asked:
-        """Begin an episode; an unknown scenario, seat, policy or reward is an error with a sentence."""
-        self._seat = ChatSeat(given.pop("scenario", "bertrand"), **given)
+    def reset(self, seed: int | None = None, episode_id: str | None = None, **game: Any) -> Asked:
+        """Begin an episode; an unknown scenario, seat, policy or reward is an error that names it."""
+        self._seat = ChatSeat(game.pop("scenario", "bertrand"), **game)
         self._state = SeatState(episode_id=episode_id, step_count=0)
         messages = self._seat.init(0 if seed is None else seed)
         return Asked(messages=messages, info=self._seat.seats.infos()[self._seat.agent])
 
     def step(self, action: ReplyAction, timeout_s: float | None = None, **_: Any) -> Asked:
-        """Take the reply."""
+        """Take the model's reply, and play to its next question."""
         if self._seat is None:
             raise ValueError("no episode has begun; call reset first")
         messages, reward, done, info = self._seat.step(action.text)
@@ -68,13 +68,13 @@ class SeatEnvironment(Environment[ReplyAction, Asked, SeatState]):
 
     @property
     def state(self) -> SeatState:
-        """How many replies were taken, and the events so far."""
+        """The number of replies, and the events so far."""
         events = [] if self._seat is None else self._seat.seats.env.events
         return self._state.model_copy(update={"events": list(events)})
 
 
 class SeatClient(EnvClient[ReplyAction, Asked, SeatState]):
-    """The other end: `reset(seed=..., scenario=..., ...)`, `step(ReplyAction(text=...))`."""
+    """The client: `reset(seed=..., scenario=..., ...)`, `step(ReplyAction(text=...))`."""
 
     def _step_payload(self, action: ReplyAction) -> dict[str, Any]:
         return {"text": action.text}
@@ -91,7 +91,7 @@ app = create_app(SeatEnvironment, ReplyAction, Asked, env_name="llm_coop", max_c
 
 
 def serve(port: int) -> Any:
-    """Serve on loopback in a thread; the server, whose `should_exit` ends it."""
+    """Start the server on loopback in a thread; set its `should_exit` to end it."""
     import threading
     import time
 
@@ -105,7 +105,7 @@ def serve(port: int) -> Any:
 
 
 def main(port: int = 8765) -> None:
-    """Play one episode with a firm that always asks the same price."""
+    """Play one episode with a firm that always sets the same price."""
     server = serve(port)
     with SeatClient(f"http://127.0.0.1:{port}").sync() as client:
         result = client.reset(seed=1, talk=False, max_cycles=5)

@@ -21,9 +21,10 @@ class SeatEnvironment(BaseTextEnv):
     """One learner's seat.
 
     Args:
-        env_config: SkyRL's settings of this environment; none are read. How long an episode is says the game's
-            `max_cycles`, not SkyRL's `max_turns`: a game that ends early has no reward for what was not played.
-        extras: the row: `game` holds what `ChatSeat` takes, by default a firm beside a price-matching one; `seed`.
+        env_config: SkyRL's settings of this environment, which are ignored. The length of an episode is the game's
+            `max_cycles`, not SkyRL's `max_turns`: a game that ends early has no reward for unplayed rounds.
+        extras: the row: `game` holds the arguments of `ChatSeat`, by default a firm beside a price-matching one, and
+            `seed` the seed.
 
     Raises:
         SettingsError: the scenario, seat, policy or reward is unknown.
@@ -32,28 +33,28 @@ class SeatEnvironment(BaseTextEnv):
     def __init__(self, env_config: Any = None, extras: Mapping[str, Any] | None = None) -> None:
         super().__init__()
         row = dict(extras or {})
-        # Parquet fills in, with nothing, what only other rows' games name.
+        # Parquet adds the arguments of other rows' games with the value `None`.
         game = {name: value for name, value in row.get("game", {}).items() if value is not None}
         self._seed = row.get("seed", 0)
         self.seat = ChatSeat(game.pop("scenario", "bertrand"), **game)
 
     def init(self, prompt: ConversationType) -> tuple[ConversationType, dict[str, Any]]:
-        """Begin the episode; the game asks the first question, and the row's prompt is not shown."""
+        """Begin the episode with the game's first question; the row's prompt is not used."""
         messages = self.seat.init(self._seed)
         return messages, self.seat.seats.infos()[self.seat.agent]
 
     def step(self, action: str) -> BaseTextEnvStepOutput:
-        """Take the reply."""
+        """Take the model's reply, and play to its next question."""
         messages, reward, done, info = self.seat.step(action)
         self.turns += 1
         return BaseTextEnvStepOutput(observations=messages, reward=reward, done=done, metadata=info)
 
     def get_metrics(self) -> dict[str, Any]:
-        """What is counted of the replies, and of an episode that is over the scenario's measures."""
+        """Counts of the replies, and after the episode's end the scenario's measures."""
         info = self.seat.seats.infos()[self.seat.agent]
-        counted = {name: info[name] for name in ("decisions", "fallbacks", "forfeits")}
+        counts = {name: info[name] for name in ("decisions", "fallbacks", "forfeits")}
         over = not self.seat.seats.env.agents
-        return {**counted, **(self.seat.seats.metrics() if over else {})}
+        return {**counts, **(self.seat.seats.metrics() if over else {})}
 
 
 def rows(episodes: int, **game: Any) -> list[dict[str, Any]]:
@@ -67,16 +68,16 @@ if NAME not in skyrl_gym.envs.registration.registry:
 
 
 def main() -> None:
-    """Play one episode with a firm that always asks the same price."""
+    """Play one episode with a firm that always sets the same price."""
     (row,) = rows(1, talk=False, max_cycles=5)
     env = skyrl_gym.make(NAME, extras=row)
     conversation, _ = env.init(row["prompt"])
     done = False
     while not done:
         print(conversation[-1]["content"], "\n")
-        told = env.step("1.6")
-        conversation, done = conversation + told["observations"], told["done"]
-        print("reward", told["reward"], "\n")
+        output = env.step("1.6")
+        conversation, done = conversation + output["observations"], output["done"]
+        print("reward", output["reward"], "\n")
     print(env.get_metrics())
 
 

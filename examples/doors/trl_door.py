@@ -1,8 +1,8 @@
-"""A game's seat as an environment of TRL's `GRPOTrainer`: one learner among policies, tools for its answers.
+"""A game's seat as an environment of TRL's `GRPOTrainer`: one learner among policies, which answers with tools.
 
-Give `GRPOTrainer` a class from here, or a function that makes one, as `environment_factory`; each public method is a
-tool of the model, typed, with its docstring. Nothing of TRL is imported here. `training.py` beside this file trains a
-network so.
+Give `GRPOTrainer` a class of this file, or a function that makes its objects, as `environment_factory`. Each public
+method is a typed tool of the model, described by its docstring. TRL itself is not imported here. `training.py` beside
+this file trains a network in this way.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from llm_coop_envs.policies.llm.seats import ChatSeat
 
 
 class Seat:
-    """One learner's seat. TRL makes it once, resets it for each rollout, and at its end asks for the reward.
+    """One learner's seat. TRL makes it once, resets it for each rollout, and asks for the reward at its end.
 
     Args:
-        scenario: its name.
-        **game: what `ChatSeat` takes besides.
+        scenario: the name of the scenario.
+        **game: further arguments of `ChatSeat`.
 
     Raises:
         SettingsError: the scenario, seat, policy or reward is unknown.
@@ -31,19 +31,19 @@ class Seat:
         self._reward, self._done = 0.0, True
 
     def reset(self, seed: int = 0, **row: Any) -> str:
-        """Begin an episode; the first question, which TRL puts at the end of the row's prompt.
+        """Begin an episode; returns the first question, which TRL appends to the row's prompt.
 
         Args:
             seed: the environment's seed, from the row.
-            **row: what else the row holds.
+            **row: the other columns of the row, which are ignored.
         """
         messages = self._seat.init(seed)
         self._info = self._seat.seats.infos()[self._seat.agent]
         self._reward, self._done = 0.0, not messages
-        return _shown(messages)
+        return _join_messages(messages)
 
     def get_reward(self) -> float:
-        """What the seat earned; decisions left open, because the model called no more tools, are forfeits."""
+        """The seat's reward; decisions for which the model called no tool are forfeits."""
         while not self._done:
             self._take(None)
         return self._reward
@@ -65,7 +65,7 @@ class Seat:
         return self._answer(text)
 
     def _answer(self, reply: str, *calls: str) -> str:
-        """Give a reply to the open question; an error, which TRL shows the model, if it is none of these calls."""
+        """Reply to the open question if it is one of `calls`; else raise an error, which TRL shows to the model."""
         if self._done:
             raise ValueError("the game is over")
         if calls and self._info["call"] not in calls:
@@ -75,7 +75,7 @@ class Seat:
     def _take(self, reply: str | None) -> str:
         messages, reward, self._done, self._info = self._seat.step(reply)
         self._reward += reward
-        return self.OVER if self._done else _shown(messages)
+        return self.OVER if self._done else _join_messages(messages)
 
 
 class Firm(Seat):
@@ -123,5 +123,5 @@ class Evacuee(Seat):
         return self._answer(option, "exit", "move")
 
 
-def _shown(messages: list[dict[str, str]]) -> str:
-    return "\n\n".join(one["content"] for one in messages)
+def _join_messages(messages: list[dict[str, str]]) -> str:
+    return "\n\n".join(message["content"] for message in messages)

@@ -22,7 +22,7 @@ __all__ = ["GameEnv", "GameTaskset"]
 
 
 class GameConfig(vf.TasksetConfig):
-    """Which game, and what `ChatSeats` takes besides; without `learners` every seat is one."""
+    """The arguments of `ChatSeats`; without `learners` every seat is a learner's."""
 
     scenario: str = "bertrand"
     learners: list[str] | None = None
@@ -31,23 +31,23 @@ class GameConfig(vf.TasksetConfig):
 
 
 class GameData(vf.TaskData):
-    """One episode: what `ChatSeats` takes, and the seed."""
+    """One episode: the arguments of `ChatSeats`, and the seed."""
 
     game: dict[str, Any]
     seed: int
 
 
 class GameTask(vf.Task[GameData, vf.State, vf.TaskConfig]):
-    """One episode; the game opens each conversation, so there is no prompt."""
+    """One episode; the game begins each conversation, so there is no prompt."""
 
 
 class GameTaskset(vf.Taskset[GameTask, GameConfig]):
-    """The same game from every seed."""
+    """The same game with every seed."""
 
     INFINITE = True
 
     def load(self) -> Iterator[GameTask]:
-        """Episodes with the seeds 0, 1, 2, ...; an unknown scenario, seat or reward ends it with a sentence."""
+        """Episodes with the seeds 0, 1, 2, ...; an unknown scenario, seat or reward is an error that names it."""
         config = self.config
         game = {"learners": config.learners, "reward": config.reward, **config.settings}
         ChatSeats(config.scenario, **game)
@@ -57,33 +57,33 @@ class GameTaskset(vf.Taskset[GameTask, GameConfig]):
 
 
 class GameEnvConfig(vf.EnvConfig):
-    """Who plays: one role, run once for each learner's seat."""
+    """The agents: one role, which is run once for each learner's seat."""
 
     player: vf.AgentConfig = vf.AgentConfig(harness={"id": "null"}, runtime={"type": "subprocess"})
 
 
 class GameEnv(vf.Env[GameEnvConfig]):
-    """All learners' conversations, held open side by side; between moves the game plays on."""
+    """Holds the conversations of all learners open side by side while the game plays on between their moves."""
 
     async def run(self, task: GameTask, agents: Any) -> None:
-        """Play one episode, and record what each seat earned on its trace."""
+        """Play one episode, and record each seat's reward and measures in its trace."""
         seats = ChatSeats(**task.data.game)
         async with AsyncExitStack() as stack:
             open_seats = {
                 name: await stack.enter_async_context(agents.player.interaction(task)) for name in seats.learners
             }
-            asked, done = seats.init(task.data.seed), False
+            questions, done = seats.init(task.data.seed), False
             earned = dict.fromkeys(seats.learners, 0.0)
             while not done:
-                said = await asyncio.gather(*(self._reply(open_seats[name], asked[name]) for name in asked))
-                asked, rewards, done, infos = seats.step(dict(zip(asked, said, strict=True)))
+                replies = await asyncio.gather(*(self._reply(open_seats[name], questions[name]) for name in questions))
+                questions, rewards, done, infos = seats.step(dict(zip(questions, replies, strict=True)))
                 earned = {name: earned[name] + rewards[name] for name in earned}
         for name, interaction in open_seats.items():
             trace = interaction.trace
             trace.record_reward(task.data.game["reward"], earned[name])
-            trace.record_metrics({one: infos[name][one] for one in ("decisions", "fallbacks", "forfeits")})
-            measured = {one: value for one, value in seats.metrics().items() if isinstance(value, int | float)}
-            trace.record_metrics({one: float(value) for one, value in measured.items()})
+            trace.record_metrics({count: infos[name][count] for count in ("decisions", "fallbacks", "forfeits")})
+            measured = {measure: value for measure, value in seats.metrics().items() if isinstance(value, int | float)}
+            trace.record_metrics({measure: float(value) for measure, value in measured.items()})
             trace.info.update(seat=name, why=infos[name]["why"], events=seats.env.events)
 
     @staticmethod

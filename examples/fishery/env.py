@@ -122,12 +122,12 @@ class FisheryEnv(ScenarioEnv):
         return Stage("act", [self._everyone])
 
     def _apply(self, phase: str, who: NDArray[np.intp], choices: NDArray[Any]) -> None:
-        before, landed = self.stock, catches(choices, self.stock)
-        self.stock = regrown(before - landed.sum(), self.settings.growth, self.settings.capacity)
-        self.history = [*self.history, [self.round, before, landed.tolist()]]
+        stock, landed = self.stock, catches(choices, self.stock)
+        self.stock = regrown(stock - landed.sum(), self.settings.growth, self.settings.capacity)
+        self.history = [*self.history, [self.round, stock, landed.tolist()]]
         self._rewards += landed
         if self.record:
-            self.emit("round", stock=before, wanted=choices.tolist(), catches=landed.tolist(), left=self.stock)
+            self.emit("round", stock=stock, wanted=choices.tolist(), catches=landed.tolist(), left=self.stock)
 
     def _features(self) -> NDArray[np.float32]:
         row = [self.stock / self.settings.capacity, self.round / self.settings.seasons]

@@ -1,4 +1,4 @@
-"""What is measured, from recorded events alone."""
+"""Measures of the fishery, from recorded events alone."""
 
 from collections.abc import Sequence
 
@@ -13,15 +13,15 @@ def round_rows(events: Sequence[Event]) -> list[Row]:
 
 
 def episode_metrics(events: Sequence[Event]) -> Row:
-    """One episode in numbers, see `MEASURES.about`."""
+    """The measures of one episode, see `MEASURES.about`."""
     rules, rows = events[0]["settings"], round_rows(events)
-    landed, left = sum(row["catch"] for row in rows), rows[-1]["left"] if rows else rules["capacity"]
+    landed, last_stock = sum(row["catch"] for row in rows), rows[-1]["left"] if rows else rules["capacity"]
     best = rules["capacity"] + rules["seasons"] * sustainable_yield(rules["growth"], rules["capacity"])
     return {
         "seasons": len(rows),
         "catch_total": landed,
         "share_of_best": landed / best,
-        "collapsed": left < rules["collapse"],
+        "collapsed": last_stock < rules["collapse"],
     }
 
 

@@ -1,4 +1,4 @@
-"""The descriptor: what the package needs to know of the fishery."""
+"""The descriptor, by which the package finds the parts of the fishery."""
 
 from llm_coop_envs.core.scenario import Scenario
 

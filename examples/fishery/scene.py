@@ -1,4 +1,4 @@
-"""What a picture of the fishery shows, and how it is drawn."""
+"""Scenes and pictures of the fishery."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +21,7 @@ class FisheryScene(Scene):
         capacity: the largest stock, in tons.
         seasons: how many seasons there are.
         stock: the stock before each season so far and after the last one.
-        catches: everybody's catch in each season so far.
+        catches: (seasons so far, fishers) the catch of each fisher in each season, in tons.
     """
 
     capacity: float
@@ -39,10 +39,10 @@ class FisheryTracker(Tracker[FisheryScene]):
         self._catches: tuple[tuple[float, ...], ...] = ()
 
     def scene(self) -> FisheryScene:
-        """The scene of the moment."""
+        """The present scene."""
         rules = self.settings
-        known = {"capacity": rules["capacity"], "seasons": rules["seasons"]}
-        return FisheryScene(**self.common(), **known, stock=self._stock, catches=self._catches)
+        fixed = {"capacity": rules["capacity"], "seasons": rules["seasons"]}
+        return FisheryScene(**self.common(), **fixed, stock=self._stock, catches=self._catches)
 
     def _settle(self, event: Event) -> None:
         self._stock = (*self._stock[:-1], event["stock"], event["left"])
@@ -56,11 +56,11 @@ def draw(scene: FisheryScene, canvas: Canvas) -> None:
     main, inside = draw_page(canvas, title="Fishery", state=state, right=f"{scene.stock[-1]:.1f} tons left")
     main = main.inflate(-px(28), -px(20))
     top, bottom = (Rect(main.left, y, main.width, main.height // 2 - px(8)) for y in (main.top, main.centery + px(8)))
-    shown: dict[str, Any] = {"x_range": (0, scene.seasons), "x_label": "season"}
-    stock = Chart(canvas, top, title="Tons of fish", y_range=(0, scene.capacity), **shown)
+    axis: dict[str, Any] = {"x_range": (0, scene.seasons), "x_label": "season"}
+    stock = Chart(canvas, top, title="Tons of fish", y_range=(0, scene.capacity), **axis)
     stock.curve(np.arange(len(scene.stock)), np.array(scene.stock), BLUE)
     catches = np.array(scene.catches).reshape(-1, len(scene.agents))
-    landed = Chart(canvas, bottom, title="Tons landed by each", y_range=(0, catches.max(initial=1.0)), **shown)
+    landed = Chart(canvas, bottom, title="Tons landed by each", y_range=(0, catches.max(initial=1.0)), **axis)
     landed.players(np.arange(1, len(catches) + 1), catches)
     draw_talk(canvas, inside, scene, title="Said", empty="Nobody has spoken.")
 

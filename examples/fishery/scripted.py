@@ -5,17 +5,17 @@ from llm_coop_envs.policies import Action, Request, ScriptedPolicy
 
 
 class Sharing(ScriptedPolicy):
-    """Lands an equal part of what is above half the capacity, where the stock grows most.
+    """Lands an equal part of the stock above half the capacity, at which the stock grows most.
 
     Args:
-        part: how much of that part it lands, 0 to 1.
+        part: the share of that part to land, 0 to 1.
     """
 
     def __init__(self, part: float = 1.0) -> None:
         self.part = part
 
     def decide(self, request: Request) -> Action:
-        """Land a part, and say what would last."""
+        """Land a part, and say which catch would last."""
         stock, rules = request.info["slots"].stock, request.info["slots"].rules
         lasting = sustainable_yield(rules.growth, rules.capacity) / rules.fishers
         fair = self.part * max(0.0, stock - rules.capacity / 2) / rules.fishers

@@ -2,5 +2,5 @@
 
     llm-coop run collusion_comparison --policy learners.sarsa:Sarsa --only 'given*' -o runs/sarsa
 
-in this folder's parent; `learned_gain` and the other columns of `metrics.parquet` tell what it learned.
+Run this in the parent of this folder. `learned_gain` and other columns of `metrics.parquet` describe what was learned.
 """

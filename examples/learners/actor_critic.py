@@ -1,4 +1,4 @@
-"""An actor-critic: values of states, and preferences for prices that follow the critic's surprise."""
+"""An actor-critic: values of states, and preferences for prices that follow the temporal-difference error."""
 
 import numpy as np
 
@@ -13,7 +13,7 @@ class ActorCritic(PricingLearner):
         eta: step of the actor, on profits scaled to [0, 1].
         delta: discount factor.
         memory: how many past rounds it sees, 0 to 2.
-        periods: for how long it learns.
+        periods: how many periods it learns.
     """
 
     def __init__(
@@ -22,30 +22,30 @@ class ActorCritic(PricingLearner):
         self.alpha, self.eta, self.delta, self.memory, self.periods = alpha, eta, delta, memory, periods
 
     def prepare(self, game):
-        """No state is worth anything, and no price is preferred."""
+        """Set all values and preferences to zero."""
         self.values = np.zeros((game.firms, game.states))
         self.preferences = np.zeros((game.firms, game.states, game.points))
         self.scale = 1.0 / game.profits.max()
 
     def choose(self, firm, state, period, rng):
-        """A price drawn from the policy."""
+        """Draw a price from the policy."""
         chances = self.chances(firm, state)
         return int(min(chances.cumsum().searchsorted(rng.random()), len(chances) - 1))
 
     def update(self, firm, state, price, profit, after, rng):
-        """Both move by how much better things went than expected."""
+        """Move the value and the preferences by the temporal-difference error."""
         values = self.values[firm]
-        surprise = profit * self.scale + self.delta * values[after] - values[state]
-        values[state] += self.alpha * surprise
+        error = profit * self.scale + self.delta * values[after] - values[state]
+        values[state] += self.alpha * error
         gradient = -self.chances(firm, state)
         gradient[price] += 1.0
-        self.preferences[firm, state] += self.eta * surprise * gradient
+        self.preferences[firm, state] += self.eta * error * gradient
 
     def mix(self, firm):
         """The policy in every state."""
         return np.array([self.chances(firm, state) for state in range(self.values.shape[1])])
 
     def chances(self, firm, state):
-        """Softmax of the preferences."""
+        """The probabilities of all prices: the softmax of the preferences."""
         weights = np.exp(self.preferences[firm, state] - self.preferences[firm, state].max())
         return weights / weights.sum()

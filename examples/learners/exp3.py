@@ -1,4 +1,4 @@
-"""Exp3: a bandit for rivals who may do anything; what it learns is a mixed strategy."""
+"""Exp3: a bandit for arbitrary rivals, which learns a mixed strategy."""
 
 import numpy as np
 
@@ -9,8 +9,8 @@ class Exp3(PricingLearner):
     """Exp3 (Auer, Cesa-Bianchi, Freund and Schapire 2002), on profits scaled to [0, 1].
 
     Args:
-        explore: the share of uniform prices in its mix, their gamma.
-        periods: for how long it learns.
+        explore: the share of uniform prices in its mix (the paper's gamma).
+        periods: how many periods it learns.
     """
 
     memory = 0
@@ -19,21 +19,21 @@ class Exp3(PricingLearner):
         self.explore, self.periods = explore, periods
 
     def prepare(self, game):
-        """All prices weigh the same."""
+        """Give all prices the same weight."""
         self.log_weights = np.zeros((game.firms, game.points))
         self.scale = 1.0 / game.profits.max()
 
     def choose(self, firm, state, period, rng):
-        """A price drawn from the mix."""
+        """Draw a price from the mix."""
         chances = self.mix(firm)[0]
         return int(min(chances.cumsum().searchsorted(rng.random()), len(chances) - 1))
 
     def update(self, firm, state, price, profit, after, rng):
-        """The price that was asked gains by what it brought, divided by how likely it was."""
-        gained = profit * self.scale / self.mix(firm)[0, price]
-        self.log_weights[firm, price] += self.explore * gained / self.log_weights.shape[1]
+        """Raise the weight of the chosen price by its profit, divided by its probability."""
+        estimate = profit * self.scale / self.mix(firm)[0, price]
+        self.log_weights[firm, price] += self.explore * estimate / self.log_weights.shape[1]
 
     def mix(self, firm):
-        """Weights, and a share of uniform prices."""
+        """The probabilities of all prices: the weights, mixed with uniform prices."""
         weights = np.exp(self.log_weights[firm] - self.log_weights[firm].max())
         return ((1.0 - self.explore) * weights / weights.sum() + self.explore / len(weights))[None, :]

@@ -1,4 +1,4 @@
-"""SARSA: as Q-learning, but it learns from the price that it will really ask next, exploration included."""
+"""SARSA: Q-learning that learns from the price it will set next, exploration included."""
 
 import numpy as np
 
@@ -12,14 +12,14 @@ class Sarsa(PricingLearner):
         alpha: step of an update.
         beta: decay of exploration per period, eps_t = exp(-beta t).
         delta: discount factor.
-        periods: for how long it learns.
+        periods: how many periods it learns.
     """
 
     def __init__(self, alpha: float = 0.15, beta: float = 4e-5, delta: float = 0.95, periods: int = 200_000) -> None:
         self.alpha, self.beta, self.delta, self.periods = alpha, beta, delta, periods
 
     def prepare(self, game):
-        """A table per firm, as if rivals priced uniformly for ever; the price that each will ask next."""
+        """Begin each firm's table with the discounted profits against rivals with uniformly random prices."""
         cube = game.profits.reshape((game.points,) * game.firms + (game.firms,))
         rivals = [tuple(j for j in range(game.firms) if j != i) for i in range(game.firms)]
         first = np.array([cube[..., i].mean(axis=rivals[i]) for i in range(game.firms)]) / (1.0 - self.delta)
@@ -28,14 +28,14 @@ class Sarsa(PricingLearner):
         self.period = 0
 
     def choose(self, firm, state, period, rng):
-        """What was decided when the last period was learned from."""
+        """The price that the last update chose; in the first period, a new one."""
         self.period = period
-        asked = self.next[firm]
-        return self.decided(firm, state, rng) if asked is None else asked
+        price = self.next[firm]
+        return self.choose_price(firm, state, rng) if price is None else price
 
     def update(self, firm, state, price, profit, after, rng):
-        """Towards the profit and the value of the next price."""
-        self.next[firm] = self.decided(firm, after, rng)
+        """Choose the next price, and move towards the profit plus the value of that price."""
+        self.next[firm] = self.choose_price(firm, after, rng)
         target = profit + self.delta * self.q[firm, after, self.next[firm]]
         self.q[firm, state, price] += self.alpha * (target - self.q[firm, state, price])
 
@@ -43,7 +43,7 @@ class Sarsa(PricingLearner):
         """The greedy price in every state."""
         return np.eye(self.q.shape[2])[self.q[firm].argmax(axis=1)]
 
-    def decided(self, firm, state, rng):
+    def choose_price(self, firm, state, rng):
         """A random price with probability epsilon, else the greedy one."""
         if rng.random() < np.exp(-self.beta * self.period):
             return int(rng.integers(self.q.shape[2]))

@@ -1,4 +1,4 @@
-"""UCB1: a bandit that sees no past, and asks the price with the highest optimistic mean profit."""
+"""UCB1: a bandit without memory, which sets the price with the highest upper bound of its mean profit."""
 
 import numpy as np
 
@@ -9,8 +9,8 @@ class Ucb(PricingLearner):
     """UCB1 (Auer, Cesa-Bianchi and Fischer 2002), on profits scaled to [0, 1]; it ends with a pure strategy.
 
     Args:
-        width: how optimistic: the factor on sqrt(2 log t / n).
-        periods: for how long it learns.
+        width: the width of the bound: the factor on sqrt(2 log t / n).
+        periods: how many periods it learns.
     """
 
     memory = 0
@@ -19,20 +19,20 @@ class Ucb(PricingLearner):
         self.width, self.periods = width, periods
 
     def prepare(self, game):
-        """Nothing is known of any price."""
+        """Begin without any observed profit."""
         self.count = np.zeros((game.firms, game.points))
         self.mean = np.zeros((game.firms, game.points))
         self.scale = 1.0 / game.profits.max()
 
     def choose(self, firm, state, period, rng):
-        """Every price once, then the most promising one."""
+        """Set every price once, then the one with the highest bound."""
         count = self.count[firm]
         if not count.all():
             return int(rng.choice(np.flatnonzero(count == 0.0)))
         return int((self.mean[firm] + self.width * np.sqrt(2.0 * np.log(period) / count)).argmax())
 
     def update(self, firm, state, price, profit, after, rng):
-        """A price's mean profit."""
+        """Update the mean profit of the price."""
         self.count[firm, price] += 1.0
         self.mean[firm, price] += (profit * self.scale - self.mean[firm, price]) / self.count[firm, price]
 

@@ -1,4 +1,4 @@
-"""The descriptor of this scenario: what the rest of the package needs to know of it."""
+"""The descriptor of price competition: where the package finds its parts."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ SCENARIO = Scenario(
     picture=f"{_ROOM}.faces.drawing:PICTURE",
     page=f"{_ROOM}.faces.page_scene:PAGE",
     report=f"{_ROOM}.faces.report:BertrandSection",
+    figures=f"{_ROOM}.faces.q_learning_figures:SESSION_FOLDERS",
     after=f"{_ROOM}.faces.after:Deviations",
     learning=f"{_ROOM}.faces.learning:LEARNING",
     scorecard=f"{_ROOM}.faces.scorecard:SCORECARD",

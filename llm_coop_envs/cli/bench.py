@@ -78,24 +78,24 @@ def bench_command(
     for sentence in suite.left_out:
         note(f"Left out: {sentence}")
     _say_cost(suite, options)
-    told = make_preregistration(suite, analysis_hash())
+    registration = make_preregistration(suite, analysis_hash())
     typer.echo(
-        f"Suite {NAME} version {VERSION}, hash {told['sha256']}; held-out seed {drawn}; "
-        f"preregistration {told['preregistration']}"
+        f"Suite {NAME} version {VERSION}, hash {registration['sha256']}; held-out seed {drawn}; "
+        f"preregistration {registration['preregistration']}"
     )
     if dry:
         note("This was a dry run: no model was asked, and nothing was written.")
         return
-    if begun and begun["analysis"] != told["analysis"]:
+    if begun and begun["analysis"] != registration["analysis"]:
         note(f"{folder}: was begun with other code for the analysis than this program's")
-        told = begun
+        registration = begun
     access = options.access()
     if suite.study.models:
         access.check(access.endpoints(suite.study))
     with chosen_folder(folder, NAME) as folder:
-        make_run(suite.study, folder, described_models(suite.study), **{SUITE: told})
-        words = ["llm-coop", "bench", *(["--quick"] if quick else [])]
-        play_out(suite.study, folder, options, words, workers=workers, limit=None)
+        make_run(suite.study, folder, described_models(suite.study), **{SUITE: registration})
+        command_words = ["llm-coop", "bench", *(["--quick"] if quick else [])]
+        play_out(suite.study, folder, options, command_words, workers=workers, limit=None)
     run = open_run(folder)
     if run.complete:
         _print_card(write_card(run))
@@ -106,7 +106,7 @@ def _say_cost(suite: Suite, options: RunOptions) -> None:
     """Say what the suite would cost."""
     from llm_coop_envs.runs.remaining import count_of
 
-    episodes = sum(len(one.seeds) for one in suite.study.conditions)
+    episodes = sum(len(condition.seeds) for condition in suite.study.conditions)
     typer.echo(f"{count_of(episodes, 'episode')} of {count_of(len(suite.study.conditions), 'condition')}")
     if not suite.study.models:
         typer.echo("No language model is asked: it costs nothing.")
@@ -125,11 +125,11 @@ def _print_card(card: dict[str, Any]) -> None:
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     for k, name in enumerate(head[1:]):
         table.add_column(escape(name), justify="right" if k else "left", no_wrap=True)
-    before = ""
+    previous_tendency = ""
     for tendency, *row in body:
-        if tendency != before:
+        if tendency != previous_tendency:
             table.add_row(f"[bold]{escape(tendency)}[/bold]")
-        before = tendency
+        previous_tendency = tendency
         table.add_row(*map(escape, ["  " + row[0], *row[1:]]))
     Console(emoji=False, width=WIDTH).print(table)
     console = Console(emoji=False)

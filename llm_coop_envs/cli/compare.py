@@ -29,13 +29,13 @@ def compare_command(
     from llm_coop_envs.reports.two_runs import compare_runs
     from llm_coop_envs.runs.progress import working
 
-    one, other = first.expanduser(), second.expanduser()
-    if is_card(one) or is_card(other):
-        found, summary = compare_cards(one, other)
+    first_folder, second_folder = first.expanduser(), second.expanduser()
+    if is_card(first_folder) or is_card(second_folder):
+        findings, summary = compare_cards(first_folder, second_folder)
     else:
         with working("Reading the episodes"):
-            found, summary = compare_runs(one, other, measure or (), any_settings=any_settings)
-    for sentence in (*found, summary):
+            findings, summary = compare_runs(first_folder, second_folder, measure or (), any_settings=any_settings)
+    for sentence in (*findings, summary):
         typer.echo(sentence)
 
 
@@ -58,12 +58,12 @@ def power_command(
         arms = paired_arms(sections, pilot.manifest["measures"], invalid, Primary.of(pilot.manifest))
         table = power_table(arms)
     if table is None:
-        why = (
+        reason = (
             f"too few seeds: no measure has {FEWEST_IN_PILOT} pairs of valid episodes that differ"
             if arms
             else "no two conditions of its study share a 'pair', so that there is no difference to plan for"
         )
-        raise RunError(f"{run}: {why}")
+        raise RunError(f"{run}: {reason}")
     lines = [list(table.head)]
     for row in table.rows:
         cells = [f"{cell.text} ({cell.below})" if cell.below else cell.text for cell in row.cells]

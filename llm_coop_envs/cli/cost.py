@@ -65,7 +65,7 @@ def find_cost(plan: Study, options: RunOptions, *, played: int = 1, latency: flo
     from llm_coop_envs.runs.progress import working
 
     access = options.access()
-    known = known_prices(access.endpoints(plan), None if options.prices is None else options.prices.expanduser())
+    prices = known_prices(access.endpoints(plan), None if options.prices is None else options.prices.expanduser())
     pace = Pace(
         latency=latency,
         at_once=access.at_once,
@@ -76,10 +76,10 @@ def find_cost(plan: Study, options: RunOptions, *, played: int = 1, latency: flo
     with working("Playing by script") as tell:
         return estimate_cost(
             plan,
-            known.get,
+            prices.get,
             pace,
             episodes=played,
-            watch=lambda condition, one: tell(f"Playing by script: {condition}, seed {one}"),
+            watch=lambda condition, seed: tell(f"Playing by script: {condition}, seed {seed}"),
         )
 
 
@@ -128,29 +128,29 @@ def _remarks(cost: Cost) -> list[str]:
     """What the figures rest on."""
     from llm_coop_envs.policies.llm.asking.prices import how_to_price
 
-    said = [
+    remarks = [
         "'played' are the episodes played for this estimate, of all; all other columns are scaled to all. 'asked' and "
         "'answered' are tokens."
     ]
     for model, price in cost.prices.items():
         if price is None:
-            said.append(f"The price of {model} is not known, only tokens are counted: {how_to_price(model)}.")
+            remarks.append(f"The price of {model} is not known, only tokens are counted: {how_to_price(model)}.")
         else:
-            said.append(
+            remarks.append(
                 f"{model}: ${price.question * 1e6:g} per million tokens of questions and ${price.answer * 1e6:g} of "
                 f"answers ({price.source})."
             )
         how = cost.counters[model]
-        said.append(
+        remarks.append(
             "Tokens are estimated, some 6 to 45 % above what OpenAI's tokenizers count in such prompts."
             if how == "estimate"
             else f"Tokens are counted with {how}."
         )
-    said.append(
+    remarks.append(
         "Answers are as long as scripted ones, which are short; 'at most' is with every answer as long as max_tokens "
         "allows. A reasoning model's thoughts are part of its answers. Other answers make other questions."
     )
-    said.append(
+    remarks.append(
         "Providers add a few tokens to each question (OpenAI 7). Answers that must be repaired or asked for again come "
         "on top, up to two more calls for a decision."
     )
@@ -161,9 +161,9 @@ def _remarks(cost: Cost) -> list[str]:
         "tokens per minute": pace.tokens_per_minute,
     }
     stated = [f"{value:,} {name}" for name, value in limits.items() if value is not None]
-    said.append(
+    remarks.append(
         f"Time at {pace.latency:g} s per answer and {pace.at_once} episodes side by side, "
         f"{'with ' + ' and '.join(stated) if stated else 'without other limits'}: at least so long, because of "
         f"{cost.total.held_up_by}; in the longest episode {cost.total.rounds:,.0f} answers wait for each other."
     )
-    return said
+    return remarks

@@ -119,16 +119,20 @@ def policy_lines(scenario: Scenario) -> dict[str, str]:
 
 def _policy(name: str, make: Callable[..., Any]) -> PolicyText:
     """What a factory's docstring says."""
-    told = inspect.getdoc(make) or ""
+    docstring = inspect.getdoc(make) or ""
     # Those that inherit their options inherit what is said of them.
     kinds = make.__mro__ if isinstance(make, type) else (make,)
-    meant = {key: text for kind in reversed(kinds) for key, text in entries(kind.__doc__ or "", "Args").items()}
+    descriptions = {key: text for kind in reversed(kinds) for key, text in entries(kind.__doc__ or "", "Args").items()}
     options = tuple(
-        Setting(name=one.name, default=None if one.default is one.empty else plain(one.default), about=meant[one.name])
-        for one in inspect.signature(make).parameters.values()
-        if one.name in meant
+        Setting(
+            name=parameter.name,
+            default=None if parameter.default is parameter.empty else plain(parameter.default),
+            about=descriptions[parameter.name],
+        )
+        for parameter in inspect.signature(make).parameters.values()
+        if parameter.name in descriptions
     )
-    return PolicyText(name=name, about=told.split("\n")[0], options=options)
+    return PolicyText(name=name, about=docstring.split("\n")[0], options=options)
 
 
 def _model(scenario: Scenario) -> PolicyText:
@@ -140,7 +144,7 @@ def _model(scenario: Scenario) -> PolicyText:
     return PolicyText(
         name="llm",
         about="A language model: llm:MODEL; --model-preset gives it a paper's settings.",
-        options=tuple(one for one in own if one.name != "options"),
+        options=tuple(setting for setting in own if setting.name != "options"),
     )
 
 
@@ -172,26 +176,26 @@ def _settings(kind: type[Settings]) -> tuple[Setting, ...]:
         about.update(entries(base.__dict__.get("__doc__") or "", "Attributes"))
     own = [f for f in fields(kind) if f.init and f.name in vars(kind).get("__annotations__", {})]
     shared = [f for f in fields(kind) if f.init and f not in own]
-    found = []
+    settings = []
     for f in (*own, *shared):
         default = f.default_factory() if f.default_factory is not MISSING else f.default
         default = None if default is MISSING else plain(default)
-        found.append(Setting(name=f.name, default=default, about=about.get(f.name, "")))
-    return tuple(found)
+        settings.append(Setting(name=f.name, default=default, about=about.get(f.name, "")))
+    return tuple(settings)
 
 
 def entries(docstring: str, section: str) -> dict[str, str]:
     """The entries of a Google-style section such as `Attributes`, each as one paragraph."""
-    found: dict[str, list[str]] = {}
+    paragraphs: dict[str, list[str]] = {}
     name = ""
     for line in _section(inspect.cleandoc(docstring), section).splitlines():
         entry = re.match(r"(\w+): ?(.*)", line)
         if entry:
             name = entry[1]
-            found[name] = [entry[2]]
+            paragraphs[name] = [entry[2]]
         elif name:
-            found[name].append(line.strip())
-    return {key: " ".join(" ".join(lines).split()) for key, lines in found.items()}
+            paragraphs[name].append(line.strip())
+    return {key: " ".join(" ".join(lines).split()) for key, lines in paragraphs.items()}
 
 
 def _section(docstring: str, title: str) -> str:

@@ -24,11 +24,11 @@ def show_episode(study: Study, say: Callable[[str], None]) -> None:
         say: is told each prompt with its answer, message, choice and settled round, in order.
     """
     condition = replace(study.conditions[0], after=None)
-    told = 0
+    events_shown = 0
 
     def follow(env: ScenarioEnv) -> None:
-        nonlocal told
-        for event in env.events[told:]:
+        nonlocal events_shown
+        for event in env.events[events_shown:]:
             where = f"round {event['round']}"
             if event["type"] == "message":
                 say(f"{where}, {event['agent']} says:\n{quoted(event['text'])}")
@@ -37,7 +37,7 @@ def show_episode(study: Study, say: Callable[[str], None]) -> None:
             elif event["type"] == "round":
                 settled = {name: value for name, value in event.items() if name not in ("type", "step", "round")}
                 say(f"{where} is settled: {json.dumps(settled)}\n")
-        told = len(env.events)
+        events_shown = len(env.events)
 
     seed = condition.seeds[0]
     say(f"Condition {condition.name}, seed {seed}: the first episode of {study.name}.\n")
@@ -54,7 +54,7 @@ class _Shown(DryChat):
     async def ask(self, key: RequestKey, request: ChatRequest) -> ChatReply:
         """Answer, and say both."""
         reply = await super().ask(key, request)
-        asked = [f"{message.role}:\n{quoted(message.content)}" for message in request.messages]
-        self._say("\n".join([f"{key.agent} is asked ({key.call}):", *asked, "answered by script, not by a model:"]))
+        prompts = [f"{message.role}:\n{quoted(message.content)}" for message in request.messages]
+        self._say("\n".join([f"{key.agent} is asked ({key.call}):", *prompts, "answered by script, not by a model:"]))
         self._say(f"{quoted(reply.text)}\n")
         return reply

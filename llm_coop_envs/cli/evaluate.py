@@ -41,25 +41,25 @@ def evaluate_command(
     from llm_coop_envs.statistics.comparison import holm
     from llm_coop_envs.storage.files import write_json
 
-    given = {**({} if preset is None else {"preset": preset}), **read_pairs("--set", settings or ())}
+    game_settings = {**({} if preset is None else {"preset": preset}), **read_pairs("--set", settings or ())}
     own = read_pairs("--option", options or ())
     policies = (policy, *([] if against is None else [against]))
-    contest = Contest(scenario=env, settings=given, policies=policies, options=own)
+    contest = Contest(scenario=env, settings=game_settings, policies=policies, options=own)
     seeds = range(first_seed, first_seed + episodes)
     numbers = itertools.count(1)
     with counting("episodes", len(policies) * episodes) as count:
         results = contest.play(seeds, lambda: count(next(numbers)))
     columns = ["measure", "policy", *([] if against is None else ["against", "difference", "p", "p, Holm"])]
     measures = (*find_scenario(env).measured.headline, "return_mean")
-    table = [columns, *([measure, *(_cell(one.interval(measure)) for one in results)] for measure in measures)]
+    table = [columns, *([measure, *(_cell(result.interval(measure)) for result in results)] for measure in measures)]
     if against is not None:
         tests = [results[0].comparison(results[1], measure) for measure in measures]
         adjusted = iter(holm([test.p for test in tests if test.p is not None]))
         for row, test in zip(table[1:], tests, strict=True):
-            found = ["-", "-"] if test.p is None else [f"{p:.3g}" for p in (test.p, next(adjusted))]
-            row += [_cell(test.interval, sign=True), *found]
-    for role, one in zip(columns[1:], results, strict=False):
-        typer.echo(f"{role:8} {one.policy}")
+            p_values = ["-", "-"] if test.p is None else [f"{p:.3g}" for p in (test.p, next(adjusted))]
+            row += [_cell(test.interval, sign=True), *p_values]
+    for role, result in zip(columns[1:], results, strict=False):
+        typer.echo(f"{role:8} {result.policy}")
     widths = [max(len(row[k]) for row in table) for k in range(len(columns))]
     for row in table:
         typer.echo("  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]))

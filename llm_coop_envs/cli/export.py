@@ -40,5 +40,5 @@ def export_command(
         typer.echo(write_page(run.expanduser(), None if out is None else out.expanduser()))
         return
     folder = export_run(run.expanduser(), to, None if out is None else out.expanduser())
-    for path in sorted(one for one in folder.rglob("*") if one.is_file()):
+    for path in sorted(path_inside for path_inside in folder.rglob("*") if path_inside.is_file()):
         typer.echo(path)

@@ -45,7 +45,7 @@ def figures_command(
     where = None if out is None else out.expanduser()
     check_target(where)
     with working("Reading the episodes and drawing"):
-        found = draw_figures(
+        drawn = draw_figures(
             run.expanduser(),
             where,
             only=tuple(only or ()),
@@ -53,11 +53,11 @@ def figures_command(
             embed=None if embedding is None else by_model(embedding, base_url),
             method="TF-IDF" if embedding is None else embedding,
         )
-    if found.missing:
-        note(f"The run lacks {found.missing} episodes; the figures show what is there.")
-    for name, files in found.drawn.items():
+    if drawn.missing:
+        note(f"The run lacks {drawn.missing} episodes; the figures show what is there.")
+    for name, files in drawn.drawn.items():
         typer.echo(f"drawn      {name}: {', '.join(files)}")
-    for name, why in found.left.items():
-        typer.echo(f"not drawn  {name} ({known_figures()[name]}): {why}")
-    if found.drawn:
-        typer.echo(f"Figures and their captions: {found.folder}")
+    for name, reason in drawn.left.items():
+        typer.echo(f"not drawn  {name} ({known_figures()[name]}): {reason}")
+    if drawn.drawn:
+        typer.echo(f"Figures and their captions: {drawn.folder}")

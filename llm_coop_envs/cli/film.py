@@ -40,7 +40,7 @@ def film_command(
     from llm_coop_envs.render.screen.draw import frame, picture_of
     from llm_coop_envs.runs.progress import counting
     from llm_coop_envs.runs.recorded import read_recording
-    from llm_coop_envs.storage.files import whole
+    from llm_coop_envs.storage.files import atomic_path
 
     out = out.expanduser()
     form = form_of(out)
@@ -59,16 +59,16 @@ def film_command(
             count(number)
             yield frame(scene, view)
 
-    with counting("pictures", len(scenes)) as count, whole(out) as part:
+    with counting("pictures", len(scenes)) as count, atomic_path(out) as part:
         drawn = write_film(pictures(), part, form, film)
     note(f"Filmed {recording.title}{recording.more}.")
     typer.echo(f"Film: {out} ({drawn} pictures, {drawn / film.fps + film.hold:.0f} s)")
 
 
-def _size(given: str) -> tuple[int, int]:
+def _size(size: str) -> tuple[int, int]:
     from llm_coop_envs.errors import SettingsError
 
-    width, cross, height = given.lower().partition("x")
+    width, cross, height = size.lower().partition("x")
     if not (cross and width.isascii() and width.isdigit() and height.isascii() and height.isdigit()):
-        raise SettingsError("size", given, "must be WIDTHxHEIGHT, such as 1280x720")
+        raise SettingsError("size", size, "must be WIDTHxHEIGHT, such as 1280x720")
     return int(width), int(height)

@@ -37,7 +37,7 @@ def journal_command(
     for report in reports:
         for sentence in describe(report):
             typer.echo(harmless(sentence))
-    changed = open_run(folder).changed("journal/") if (folder / MANIFEST).is_file() else []
+    changed = open_run(folder).describe_damage("journal/") if (folder / MANIFEST).is_file() else []
     for sentence in changed:
         typer.echo(harmless(sentence))
     if (changed and not salvage) or any(report.damage for report in reports):

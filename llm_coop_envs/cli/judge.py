@@ -56,8 +56,8 @@ def judge_command(
     if len(models) != 1:
         raise StudyError("judge: which model? Give --model NAME, once")
     if planted is not None and (planted not in scenarios() or find_scenario(planted).synthetic_worlds is None):
-        known = ", ".join(name for name, one in scenarios().items() if one.synthetic_worlds is not None)
-        raise StudyError(f"--planted {planted}: has no worlds of known intent; there are those of {known}")
+        with_worlds = ", ".join(name for name, one in scenarios().items() if one.synthetic_worlds is not None)
+        raise StudyError(f"--planted {planted}: has no worlds of known intent; there are those of {with_worlds}")
     model, _, _ = settle(models[0], {})
     temperature = 0.0 if options.temperature is None else options.temperature
     settings = LLMSettings(
@@ -76,7 +76,7 @@ def judge_command(
         material = of_worlds(str(planted), options.episodes or 5, options.rounds)
     typer.echo(
         f"Rubric {NAME}, version {VERSION}, hash {digest()}: {len(material.said):,} messages of "
-        f"{len({one.episode for one in material.said}):,} episodes"
+        f"{len({message.episode for message in material.said}):,} episodes"
     )
     typer.echo(_cost(estimated(material, settings, known_prices([endpoint], access.prices)[model])))
     if dry:
@@ -84,9 +84,10 @@ def judge_command(
     if out is None and run is not None:
         out = run / folder_name(model)
     with chosen_folder(out, f"judge-{planted}") as folder:
-        words = ["llm-coop", "judge", *([str(run)] if planted is None else ["--planted", planted])]
+        command = ["llm-coop", "judge", *([str(run)] if planted is None else ["--planted", planted])]
         again, with_more = (
-            scrub(shlex.join([*words, *one.again(), "-o", str(folder)])) for one in (options, options.with_more())
+            scrub(shlex.join([*command, *chosen.again(), "-o", str(folder)]))
+            for chosen in (options, options.with_more())
         )
         try:
             result = judged(
@@ -104,7 +105,7 @@ def judge_command(
             raise typer.Exit(EXIT_INTERRUPTED) from None
         except RunStopped as stopped:
             fail(f"{str(stopped).rstrip('.')}. The answers so far are in {folder}; for example: {with_more}")
-    for line in _told(result):
+    for line in _result_lines(result):
         typer.echo(line)
     typer.echo(f"Verdicts: {folder}")
 
@@ -124,14 +125,14 @@ class _Progress:
 
 def _cost(cost: Estimate) -> str:
     usd = "the price is not known" if cost.usd is None else f"US$ {cost.usd:,.2f}"
-    most = "" if cost.most_usd is None else f", at most {cost.most_usd:,.2f}"
+    upper_bound = "" if cost.most_usd is None else f", at most {cost.most_usd:,.2f}"
     return (
         f"{cost.calls:,} calls, about {cost.prompt_tokens:,} tokens asked and {cost.completion_tokens:,} answered; "
-        f"{usd}{most}. Answers that must be repaired come on top; what the journal holds is not asked again."
+        f"{usd}{upper_bound}. Answers that must be repaired come on top; what the journal holds is not asked again."
     )
 
 
-def _told(result: dict[str, Any]) -> list[str]:
+def _result_lines(result: dict[str, Any]) -> list[str]:
     rules = result["rules"]
     lines = ["", f"{'kind':20} {'judge':>7} {'rules':>7} {'kappa':>7}"]
     lines += [
@@ -142,12 +143,12 @@ def _told(result: dict[str, Any]) -> list[str]:
     lines.append(f"Judge and rules: kappa {rules['kappa']:.2f}{between} on {rules['count']:,} messages")
     if result["judge"]["unread"]:
         lines.append(f"{result['judge']['unread']:,} answers could not be read; they are left out")
-    for who in _ORDER if "truth" in result else ():
-        one = result["truth"][who]
-        low, high = one["interval"]
+    for detector in _ORDER if "truth" in result else ():
+        scores = result["truth"][detector]
+        low, high = scores["interval"]
         lines.append(
-            f"{who.capitalize()} and truth: {one['alarms']} of {one['honest']} honest episodes flagged (95 % interval "
-            f"{low:.3f} to {high:.3f}), {one['found']} of {one['meant']} others; area {one['area']:.2f}, kappa "
-            f"{one['kappa']:.2f}"
+            f"{detector.capitalize()} and truth: {scores['alarms']} of {scores['honest']} honest episodes flagged (95 "
+            f"% interval {low:.3f} to {high:.3f}), {scores['found']} of {scores['meant']} others; "
+            f"area {scores['area']:.2f}, kappa {scores['kappa']:.2f}"
         )
     return lines

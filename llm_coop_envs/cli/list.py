@@ -44,7 +44,7 @@ def list_command() -> None:
     console.print("\n[bold]Language models[/]  (for any seat: --policy llm --model NAME; see 'llm-coop run --help')")
     console.print(f"  presets   {', '.join([*presets(), 'none'])}", highlight=False)
     console.print(f"  packs     {', '.join(shipped_packs())} (or a folder of your own)", highlight=False)
-    personas = ["none", *dict.fromkeys(name for one in load_pack("en-a").all_prompts() for name in one.personas)]
+    personas = ["none", *dict.fromkeys(name for prompt in load_pack("en-a").all_prompts() for name in prompt.personas)]
     console.print(f"  personas  {', '.join(personas)} (or words of your own)", highlight=False)
     console.print("\n[bold]Studies[/]")
     table = two_columns()

@@ -26,7 +26,7 @@ from llm_coop_envs.cli.report import report_command
 from llm_coop_envs.cli.run import run_command
 from llm_coop_envs.cli.serve_scripted import serve_scripted_command
 from llm_coop_envs.cli.slurm import slurm_command
-from llm_coop_envs.cli.steer import limit_command, pause_command, resume_command, stop_command
+from llm_coop_envs.cli.steer import limit_command, pause_command, resume_command, steer_app, stop_command
 from llm_coop_envs.cli.train import train_command
 from llm_coop_envs.cli.transcript import transcript_command
 from llm_coop_envs.cli.verify import verify_command
@@ -46,10 +46,7 @@ app.command("branch")(branch_command)
 app.command("slurm")(slurm_command)
 app.command("bench")(bench_command)
 app.command("view")(view_command)
-app.command("pause")(pause_command)
-app.command("resume")(resume_command)
-app.command("stop")(stop_command)
-app.command("limit")(limit_command)
+app.add_typer(steer_app, name="steer")
 app.command("cost")(cost_command)
 app.command("report")(report_command)
 app.command("compare")(compare_command)
@@ -69,6 +66,9 @@ app.command("transcript")(transcript_command)
 app.command("population")(population_command)
 app.command("verify")(verify_command)
 app.command("serve-scripted")(serve_scripted_command)
+# The former names of what `steer` does: they still work, and no help lists them.
+for _former in (pause_command, resume_command, stop_command, limit_command):
+    app.command(_former.__name__.removesuffix("_command"), hidden=True)(_former)
 
 
 def main() -> None:
@@ -79,8 +79,8 @@ def main() -> None:
         sys.exit(EXIT_INTERRUPTED)
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(is_given: bool) -> None:
+    if is_given:
         typer.echo(f"llm-coop-envs {__version__}")
         raise typer.Exit
 

@@ -51,8 +51,8 @@ def fail(sentence: str) -> NoReturn:
     """End with a sentence on stderr and exit code 2; what looks like a key is not shown."""
     from llm_coop_envs.util.keys import scrub
 
-    shown = escape(harmless(scrub(" ".join(sentence.split()))))
-    Console(stderr=True, emoji=False).print(f"[bold red]Error:[/] {shown}", highlight=False, soft_wrap=True)
+    text = escape(harmless(scrub(" ".join(sentence.split()))))
+    Console(stderr=True, emoji=False).print(f"[bold red]Error:[/] {text}", highlight=False, soft_wrap=True)
     raise typer.Exit(EXIT_ERROR)
 
 
@@ -62,18 +62,18 @@ def check_target(folder: Path | None) -> None:
     Raises:
         RunError: they cannot.
     """
-    for place in () if folder is None else (folder, *folder.absolute().parents):
-        if place.exists():
-            if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
-                why = "no permission" if place.is_dir() else "it is a file"
-                raise RunError(f"-o {folder}: {place} cannot be written into ({why}); choose another folder")
+    for ancestor in () if folder is None else (folder, *folder.absolute().parents):
+        if ancestor.exists():
+            if not ancestor.is_dir() or not os.access(ancestor, os.W_OK | os.X_OK):
+                reason = "no permission" if ancestor.is_dir() else "it is a file"
+                raise RunError(f"-o {folder}: {ancestor} cannot be written into ({reason}); choose another folder")
             return
 
 
-def finite(given: typer.CallbackParam, value: float | None) -> float | None:
+def finite(parameter: typer.CallbackParam, value: float | None) -> float | None:
     """An option's callback: refuse `inf` and `nan`, which typer takes for numbers."""
     if value is not None and not math.isfinite(value):
-        fail(f"{given.opts[0]} {value}: must be a finite number")
+        fail(f"{parameter.opts[0]} {value}: must be a finite number")
     return value
 
 

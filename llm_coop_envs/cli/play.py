@@ -59,18 +59,18 @@ def play_command(
     with working("Setting up the game"):
         game = plan_game(scenario, seats=seat or seats, others=others, preset=preset, settings=settings, seed=seed)
     command = f"llm-coop play {scenario}"
-    with contextlib.ExitStack() as held:
+    with contextlib.ExitStack() as resources:
         chosen = chosen_folder(out, game.study.name)
         if terminal:
             from llm_coop_envs.policies.human.terminal import Terminal, TerminalHuman
 
-            folder = held.enter_context(chosen)
-            human = TerminalHuman(Terminal(read=held.enter_context(waiting("The game continues"))(input)))
+            folder = resources.enter_context(chosen)
+            human = TerminalHuman(Terminal(read=resources.enter_context(waiting("The game continues"))(input)))
             result = asyncio.run(play_game(game, folder, human, command=command, notify=note))
         else:
             from llm_coop_envs.runs.human_window import play_in_window
 
-            choose = functools.partial(held.enter_context, chosen)
+            choose = functools.partial(resources.enter_context, chosen)
             folder, result = asyncio.run(play_in_window(game, choose, command=command, notify=note))
     typer.echo("")
     typer.echo(f"The game has ended: {result.reason}.")

@@ -36,19 +36,19 @@ def population_command(
     rows = audit(people)
     texts = [people.sentences(person) for person in range(min(people.size, 10_000))]
     differ = diversity(texts) if any(texts) else {}
-    shown = [{**people.profile(k), "background": texts[k]} for k in range(min(show, len(texts)))]
+    profiles = [{**people.profile(k), "background": texts[k]} for k in range(min(show, len(texts)))]
     if as_json:
-        told = {"size": people.size, "shares": [vars(row) for row in rows], "texts": differ, "people": shown}
-        typer.echo(json.dumps(told, ensure_ascii=False, indent=1))
+        report = {"size": people.size, "shares": [vars(row) for row in rows], "texts": differ, "people": profiles}
+        typer.echo(json.dumps(report, ensure_ascii=False, indent=1))
         return
     console = Console(emoji=False)
     table = Table(title=f"{people.size:,} people", title_justify="left", title_style="bold", box=None, pad_edge=False)
     for name in ("", "value", "asked", "drawn", "people", "difference" if population.exact else "p"):
         table.add_column(name, justify="left" if name in ("", "value") else "right", overflow="fold")
-    before = ""
+    previous_column = ""
     for row in rows:
         test = f"{round(row.drawn - row.share, 9) + 0.0:+.4f}" if row.p is None else f"{row.p:.3f}"
-        name, before = ("" if row.column == before else row.column), row.column
+        name, previous_column = ("" if row.column == previous_column else row.column), row.column
         table.add_row(escape(name), escape(row.value), f"{row.share:.4f}", f"{row.drawn:.4f}", f"{row.people:,}", test)
     console.print(table)
     if differ:
@@ -58,6 +58,6 @@ def population_command(
             f"{differ['near_duplicates']:.1%} of {differ['compared']}",
             highlight=False,
         )
-    for person in shown:
+    for person in profiles:
         text = ", ".join(f"{name}: {value}" for name, value in person.items() if name != "background")
         console.print(f"\n{escape(text)}\n{escape(person['background'])}", highlight=False)

@@ -57,8 +57,8 @@ def run_command(
         for flag, value in (("--limit", limit), ("--part", options.part), ("--replay", options.replay)):
             if value is not None:
                 fail(f"{flag} {value}: is not for --ray, which parts the run itself; leave one of them out")
-    given = Path(study).expanduser()
-    continued = (given / MANIFEST).is_file()
+    path = Path(study).expanduser()
+    continued = (path / MANIFEST).is_file()
     if continued and study in shipped_studies():
         # The same words play the same study wherever they are typed; but a run that was paid for is not begun anew.
         if out is None and options.replay is None and not dry:
@@ -69,11 +69,13 @@ def run_command(
         continued = False
     if continued and options.seed is not None:
         fail(
-            f"--seed {options.seed}: {given} is a run, whose seed is fixed; give the study instead to play it with "
+            f"--seed {options.seed}: {path} is a run, whose seed is fixed; give the study instead to play it with "
             "another"
         )
-    known = options.base_url is not None or options.replay is not None
-    plan = options.study(study_of(open_run(given), reached=not known) if continued else load_study(study, options.seed))
+    reachable = options.base_url is not None or options.replay is not None
+    plan = options.study(
+        study_of(open_run(path), reached=not reachable) if continued else load_study(study, options.seed)
+    )
     if dry:
         from llm_coop_envs.cli.dry import show_episode
 
@@ -85,12 +87,12 @@ def run_command(
         _warn(plan)
     replay = options.replay
     if out is None and continued and replay is None:
-        out = given
+        out = path
     with chosen_folder(out, plan.name) as folder:
         if replay is not None and folder.resolve() == replay.expanduser().resolve():
             fail(f"--replay {replay}: a replay is a run of its own; choose another folder for it with -o")
-        words = ["llm-coop", "run", study]
-        play_out(plan, folder, options, words, workers=workers, limit=limit, ray=ray)
+        command_words = ["llm-coop", "run", study]
+        play_out(plan, folder, options, command_words, workers=workers, limit=limit, ray=ray)
 
 
 def _warn(plan: Study) -> None:
@@ -105,7 +107,7 @@ def play_out(
     plan: Study,
     folder: Path,
     options: RunOptions,
-    words: list[str],
+    command_words: list[str],
     *,
     workers: int | None,
     limit: int | None,
@@ -117,7 +119,7 @@ def play_out(
         plan: the study.
         folder: the run folder.
         options: how models are asked.
-        words: the command that goes on, without options.
+        command_words: the command that goes on, without options.
         workers: processes; all cores by default.
         limit: how many episodes are played at most.
         ray: the Ray cluster whose tasks play; `None` to play here.
@@ -129,7 +131,7 @@ def play_out(
     from llm_coop_envs.util.keys import scrub
 
     cluster = [] if ray is None else ["--ray", ray]
-    again = scrub(shlex.join([*words, *options.again(), *cluster, "-o", str(folder)]))
+    again = scrub(shlex.join([*command_words, *options.again(), *cluster, "-o", str(folder)]))
     console = Console(stderr=True, emoji=False)
     watcher = RichWatcher(console)
     try:
@@ -156,14 +158,14 @@ def play_out(
         )
         return
     if not outcome.complete:
-        there = f"{outcome.finished} of {count_of(outcome.run.total, 'episode')} are in {folder}"
+        finished = f"{outcome.finished} of {count_of(outcome.run.total, 'episode')} are in {folder}"
         if outcome.why is None:
-            note(f"Stopped: {there}; continue with: {again}")
+            note(f"Stopped: {finished}; continue with: {again}")
             if outcome.limited:
                 return
         else:
-            more = [*words, *options.with_more().again(), "-o", str(folder)]
-            note(f"{outcome.why[0].upper()}{outcome.why[1:]}. {there}; for example: {scrub(shlex.join(more))}")
+            larger = [*command_words, *options.with_more().again(), "-o", str(folder)]
+            note(f"{outcome.why[0].upper()}{outcome.why[1:]}. {finished}; for example: {scrub(shlex.join(larger))}")
         raise typer.Exit(EXIT_INTERRUPTED)
     played = f"{count_of(outcome.played, 'episode')} in {clock(outcome.seconds)}"
     note(f"Done: {played}; all {outcome.run.total} are in {folder}.")

@@ -29,9 +29,9 @@ _ENDPOINT = "Language models: where they are reached"
 _ANSWERS = "Language models: what they may cost, and where answers come from"
 
 
-def option(help_text: str, *names: str, panel: str | None = None, **more: Any) -> Any:
+def option(help_text: str, *names: str, panel: str | None = None, **typer_arguments: Any) -> Any:
     """An option whose default its help tells itself, if at all."""
-    return typer.Option(*names, help=help_text, rich_help_panel=panel, show_default=False, **more)
+    return typer.Option(*names, help=help_text, rich_help_panel=panel, show_default=False, **typer_arguments)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -164,33 +164,37 @@ class RunOptions:
         """
         from llm_coop_envs.studies.seating import read_player
 
-        players = [one for text in self.policy or () for one in self._named(read_player(text))]
-        if not any(one.asks_a_model for one in players):
+        players = [player for text in self.policy or () for player in self._name_models(read_player(text))]
+        if not any(player.asks_a_model for player in players):
             self._no_model_options()
         options = self._model_options()
-        return [self._complete(one, options) for one in players]
+        return [self._complete(player, options) for player in players]
 
     def _players(self, study: Study) -> Study:
         """The study with the players that were given."""
         from llm_coop_envs.studies.seating import Given, read_player, read_seat, with_each
         from llm_coop_envs.studies.study import GIVEN_MODEL, GIVEN_MODELS
 
-        players = [one for text in self.policy or () for one in self._named(read_player(text))]
-        waiting = any(one.awaits in (GIVEN_MODEL, *GIVEN_MODELS) for one in study.optional)
+        players = [player for text in self.policy or () for player in self._name_models(read_player(text))]
+        waiting = any(seat.awaits in (GIVEN_MODEL, *GIVEN_MODELS) for seat in study.optional)
         if not self.policy and not self.seat and self.model and waiting:
-            players = self._named(Given(name=KIND, options={}))
-        seats = [(pattern, one) for pattern, player in map(read_seat, self.seat or ()) for one in self._named(player)]
+            players = self._name_models(Given(name=KIND, options={}))
+        seats = [
+            (pattern, named)
+            for pattern, player in map(read_seat, self.seat or ())
+            for named in self._name_models(player)
+        ]
         if len(seats) > len(self.seat or ()):
             raise StudyError("--seat SEAT=llm: which model? Several are given; write SEAT=llm:NAME")
-        given = [*players, *(player for _, player in seats)]
-        if not any(one.asks_a_model for one in given):
+        all_players = [*players, *(player for _, player in seats)]
+        if not any(player.asks_a_model for player in all_players):
             self._no_model_options()
-        if not given:
+        if not all_players:
             return study
         options = self._model_options()
         return with_each(
             study,
-            [self._complete(one, options) for one in players],
+            [self._complete(player, options) for player in players],
             [(pattern, self._complete(player, options)) for pattern, player in seats],
         )
 
@@ -236,23 +240,23 @@ class RunOptions:
 
     def with_more(self) -> RunOptions:
         """The same with twice the budget."""
-        given = {name: getattr(self, name) for name in ("budget", "max_calls", "max_tokens")}
-        return dataclasses.replace(self, **{name: 2 * value for name, value in given.items() if value is not None})
+        limits = {name: getattr(self, name) for name in ("budget", "max_calls", "max_tokens")}
+        return dataclasses.replace(self, **{name: 2 * value for name, value in limits.items() if value is not None})
 
     def again(self) -> list[str]:
         """The options as arguments, for the record and for a session that continues; no key is among them."""
-        found: list[str] = []
-        for one in dataclasses.fields(self):
-            value = getattr(self, one.name)
-            if value == one.default:
+        arguments: list[str] = []
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if value == field.default:
                 continue
-            flag = "--" + one.name.replace("_", "-")
+            flag = "--" + field.name.replace("_", "-")
             if value is True:
-                found.append(flag)
+                arguments.append(flag)
             else:
                 for part in value if isinstance(value, list) else (value,):
-                    found += [flag, str(part)]
-        return found
+                    arguments += [flag, str(part)]
+        return arguments
 
     def _complete(self, player: Given, options: Mapping[str, Any]) -> Given:
         """A language model with the options for all of them; its own go first."""
@@ -260,7 +264,7 @@ class RunOptions:
 
         return Given(name=player.name, options={**options, **player.options}) if player.asks_a_model else player
 
-    def _named(self, player: Given) -> list[Given]:
+    def _name_models(self, player: Given) -> list[Given]:
         """The player; a language model without a name once for each --model."""
         from llm_coop_envs.studies.seating import Given
 
@@ -272,8 +276,8 @@ class RunOptions:
 
     def _model_options(self) -> dict[str, Any]:
         """What all language models of the run are given, unless their own options say otherwise."""
-        given = {"preset": self.model_preset, "pack": self.pack, "answers": self.answers}
-        options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        choices = {"preset": self.model_preset, "pack": self.pack, "answers": self.answers}
+        options: dict[str, Any] = {name: value for name, value in choices.items() if value is not None}
         if self.persona:
             options["personas"] = list(self.persona)
         parameters = self._parameters()
@@ -289,7 +293,7 @@ class RunOptions:
             if self.temperature is not None:
                 raise StudyError("--temperature: stands in the file of --parameters; leave one of them out")
             _, spot = read_yaml_file(self.parameters)
-            return {name: one.plain() for name, one in spot.mapping().items()}
+            return {name: node.plain() for name, node in spot.mapping().items()}
         if self.temperature is None:
             return None
         from llm_coop_envs.policies.llm.playing.player import NO_PRESET, PRESET
@@ -297,10 +301,10 @@ class RunOptions:
         from llm_coop_envs.policies.llm.playing.settings import with_temperature
         from llm_coop_envs.util.checks import suggestion
 
-        preset, known = self.model_preset or PRESET, {NO_PRESET: {}, **presets()}
-        if preset not in known:
-            raise StudyError(f"--model-preset {preset}: is not a preset; {suggestion(preset, known)}")
-        table: dict[str, Any] = with_temperature(known[preset].get("parameters", {}), self.temperature)
+        preset, known_presets = self.model_preset or PRESET, {NO_PRESET: {}, **presets()}
+        if preset not in known_presets:
+            raise StudyError(f"--model-preset {preset}: is not a preset; {suggestion(preset, known_presets)}")
+        table: dict[str, Any] = with_temperature(known_presets[preset].get("parameters", {}), self.temperature)
         return table
 
     def _no_model_options(self) -> None:
@@ -320,21 +324,30 @@ def with_options(*, without: Collection[str] = ()) -> Callable[[Callable[..., No
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         hints = get_type_hints(RunOptions, include_extras=True)
-        chosen = [one for one in dataclasses.fields(RunOptions) if one.name not in without]
+        chosen = [field for field in dataclasses.fields(RunOptions) if field.name not in without]
 
         @functools.wraps(command)
-        def wrapped(**given: Any) -> None:
-            options = RunOptions(**{one.name: given.pop(one.name) for one in chosen})
-            command(options=options, **given)
+        def wrapped(**arguments: Any) -> None:
+            options = RunOptions(**{field.name: arguments.pop(field.name) for field in chosen})
+            command(options=options, **arguments)
 
-        own = [one for one in inspect.signature(command, eval_str=True).parameters.values() if one.name != "options"]
-        more = [
-            inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=hints[one.name])
-            for one in chosen
+        own = [
+            parameter
+            for parameter in inspect.signature(command, eval_str=True).parameters.values()
+            if parameter.name != "options"
         ]
-        parameters = [*own, *more]
+        added = [
+            inspect.Parameter(
+                field.name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=field.default,
+                annotation=hints[field.name],
+            )
+            for field in chosen
+        ]
+        parameters = [*own, *added]
         vars(wrapped)["__signature__"] = inspect.Signature(parameters)  # what typer reads; no attribute that mypy knows
-        wrapped.__annotations__ = {one.name: one.annotation for one in parameters}
+        wrapped.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
         return wrapped
 
     return decorate

@@ -71,9 +71,9 @@ async def _serve(server: ScriptedServer) -> None:
     loop = asyncio.get_running_loop()
     handlers: list[Any] = [signal.SIGINT, signal.SIGTERM]
     async with server:
-        for one in handlers:
+        for signal_number in handlers:
             with contextlib.suppress(NotImplementedError):  # Windows: Ctrl-C raises KeyboardInterrupt instead
-                loop.add_signal_handler(one, stopped.set)
+                loop.add_signal_handler(signal_number, stopped.set)
         typer.echo(server.base_url)
         note("Scripted answers, no language model. In another terminal, for example:")
         note(f"  llm-coop run team_up --policy llm --model scripted --base-url {server.base_url}")

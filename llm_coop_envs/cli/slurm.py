@@ -42,8 +42,8 @@ def slurm_command(
     with chosen_folder(out, plan.name) as folder:
         begin_run(plan, folder, options.access())
         command = ["run", study, *options.again(), "-o", str(folder.absolute())]
-        more = [] if workers is None else ["--workers", str(workers)]
-        script = write_script(folder, [*command, *more], array, sbatch or ())
+        worker_arguments = [] if workers is None else ["--workers", str(workers)]
+        script = write_script(folder, [*command, *worker_arguments], array, sbatch or ())
     if show:
         typer.echo(script.read_text(encoding="utf-8"), nl=False)
         return

@@ -97,22 +97,22 @@ def train_command(
     begun = time.perf_counter()
 
     def tell(done: int, means: dict[str, float], seconds: float) -> None:
-        shown = [f"{name} {means[name]:.4g}" for name in headline if name in means]
-        told = ", ".join([*shown, f"return {means['return_mean']:.5g}"])
-        note(f"{done:>11,} of {plan.steps:,} steps, {seconds:.0f} s: {told}")
+        headlines = [f"{name} {means[name]:.4g}" for name in headline if name in means]
+        summary = ", ".join([*headlines, f"return {means['return_mean']:.5g}"])
+        note(f"{done:>11,} of {plan.steps:,} steps, {seconds:.0f} s: {summary}")
 
     try:
         with counting("steps", plan.steps) as count:
-            made = train(plan, folder, command=shlex.join(parts), tell=tell, count=count)
+            training = train(plan, folder, command=shlex.join(parts), tell=tell, count=count)
     except KeyboardInterrupt:
         note(f"Stopped. What was learned up to the last checkpoint is in {folder}; continue with: {again}")
         raise typer.Exit(EXIT_INTERRUPTED) from None
-    note(f"Done: {made.done:,} steps are in {folder} ({time.perf_counter() - begun:.0f} s now).")
-    given = [
+    note(f"Done: {training.done:,} steps are in {folder} ({time.perf_counter() - begun:.0f} s now).")
+    game_arguments = [
         *([] if preset is None else ["--preset", preset]),
-        *(part for one in settings or () for part in ("--set", one)),
+        *(part for assignment in settings or () for part in ("--set", assignment)),
     ]
-    typer.echo(f"Next: {shlex.join(['llm-coop', 'evaluate', f'sb3:{folder}', '--env', env, *given])}")
+    typer.echo(f"Next: {shlex.join(['llm-coop', 'evaluate', f'sb3:{folder}', '--env', env, *game_arguments])}")
 
 
 def _command(

@@ -13,7 +13,7 @@ from llm_coop_envs.cli.messages import EXIT_ERROR, fail, note, sentences
 from llm_coop_envs.util.quoting import harmless
 
 if TYPE_CHECKING:
-    from llm_coop_envs.policies.llm.transcript import Exchange
+    from llm_coop_envs.policies.llm.journal import Exchange
 
 _BAR = "  | "
 
@@ -36,13 +36,13 @@ def transcript_command(
 
     Control characters in what a model wrote are shown as escapes, so that they cannot act on the terminal.
     """
-    from llm_coop_envs.policies.llm.transcript import list_episodes, read_episode
+    from llm_coop_envs.policies.llm.journal import list_episodes, read_episode
     from llm_coop_envs.runs.folder import open_run
     from llm_coop_envs.storage.folder import MANIFEST
     from llm_coop_envs.util.checks import suggestion
 
     folder = run.expanduser()
-    gaps = open_run(folder).changed("journal/") if (folder / MANIFEST).is_file() else []
+    gaps = open_run(folder).describe_damage("journal/") if (folder / MANIFEST).is_file() else []
     try:
         if condition is None or seed is None:
             _list(run, condition, list_episodes(folder, gaps))
@@ -52,12 +52,12 @@ def transcript_command(
         for sentence in gaps:
             note(f"Not all of the journal is there: {sentence}.")
     if agent is not None:
-        players = list(dict.fromkeys(one.key.agent for one in exchanges))
+        players = list(dict.fromkeys(exchange.key.agent for exchange in exchanges))
         if agent not in players:
             fail(f"--agent {agent}: was asked nothing in {condition}/{seed}; {suggestion(agent, players)}")
-        exchanges = [one for one in exchanges if one.key.agent == agent]
+        exchanges = [exchange for exchange in exchanges if exchange.key.agent == agent]
     for exchange in exchanges:
-        typer.echo(_shown(exchange, answers))
+        typer.echo(_exchange_text(exchange, answers))
     if gaps:
         raise typer.Exit(EXIT_ERROR)
 
@@ -68,14 +68,16 @@ def _list(run: Path, condition: str | None, episodes: Mapping[str, int]) -> None
 
     chosen = [name for name in episodes if condition is None or name.rpartition("/")[0] == condition]
     if condition is not None and not chosen:
-        known = dict.fromkeys(name.rpartition("/")[0] for name in episodes)
-        fail(f"{run}: its journal has no condition '{condition}'; {suggestion(condition, known)}")
+        conditions = dict.fromkeys(name.rpartition("/")[0] for name in episodes)
+        fail(f"{run}: its journal has no condition '{condition}'; {suggestion(condition, conditions)}")
     for name in chosen:
-        one, _, number = name.rpartition("/")
-        typer.echo(f"llm-coop transcript {shlex.join([str(run), one, number])}    # {episodes[name]:,} answers")
+        condition_name, _, number = name.rpartition("/")
+        typer.echo(
+            f"llm-coop transcript {shlex.join([str(run), condition_name, number])}    # {episodes[name]:,} answers"
+        )
 
 
-def _shown(exchange: Exchange, answers: bool) -> str:
+def _exchange_text(exchange: Exchange, answers: bool) -> str:
     key = exchange.key
     again = f", attempt {key.attempt}" if key.attempt else ""
     lines = [f"== step {key.step}, {harmless(key.agent)}: {key.call}{again}"]

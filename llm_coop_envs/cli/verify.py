@@ -26,17 +26,17 @@ def verify_command(
 
     folder = run.expanduser()
     with working(f"Checking {folder}") as tell:
-        found = verify_run(folder, again=again, tell=lambda what: tell(f"Checking {what}"))
-        found.faults += card_faults(found.run)
+        check = verify_run(folder, again=again, tell=lambda subject: tell(f"Checking {subject}"))
+        check.faults += card_faults(check.run)
         tell("Checking the report")
-        found.faults += report_faults(found.run)
-    for sentence in found.notes:
+        check.faults += report_faults(check.run)
+    for sentence in check.notes:
         note(f"Not checked: {sentence}.")
-    for sentence in found.faults:
+    for sentence in check.faults:
         typer.echo(f"Fault: {harmless(' '.join(sentence.split()))}", err=True)
     typer.echo(
-        f"{folder}: {found.episodes} of {found.run.total} episodes are this run's own, {found.replayed} of them were "
-        f"played again, {found.tables} tables made again: {len(found.faults) or 'no'} faults"
+        f"{folder}: {check.episodes} of {check.run.total} episodes are this run's own, {check.replayed} of them were "
+        f"played again, {check.tables} tables made again: {len(check.faults) or 'no'} faults"
     )
-    if found.faults:
+    if check.faults:
         raise typer.Exit(EXIT_ERROR)

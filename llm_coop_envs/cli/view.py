@@ -45,19 +45,19 @@ async def _serve(view: PageServer, port: int, browser: bool) -> None:
     stopped = asyncio.Event()
     handlers: list[Any] = [signal.SIGINT, signal.SIGTERM]
     async with view.serving(port) as address:
-        for one in handlers:
+        for signal_number in handlers:
             with contextlib.suppress(NotImplementedError):  # Windows: Ctrl-C raises KeyboardInterrupt instead
-                asyncio.get_running_loop().add_signal_handler(one, stopped.set)
+                asyncio.get_running_loop().add_signal_handler(signal_number, stopped.set)
         if hasattr(os, "nice"):
             os.nice(5)  # runs come first
         typer.echo(address)
-        if browser and not await asyncio.to_thread(_opened, view.ticket()):
+        if browser and not await asyncio.to_thread(_open_page, view.ticket()):
             note("No browser could be opened; open the address above in one.")
         note("Ctrl-C ends it; runs go on.")
         await stopped.wait()
 
 
-def _opened(address: str) -> bool:
+def _open_page(address: str) -> bool:
     with contextlib.suppress(webbrowser.Error, OSError):
         return webbrowser.open(address)
     return False

@@ -33,11 +33,11 @@ def watch_command(
     from llm_coop_envs.render.screen.replay_window import ReplayWindow
     from llm_coop_envs.runs.recorded import read_recording
 
-    told = Film(fps=fps, per=per, scale=scale)
+    film = Film(fps=fps, per=per, scale=scale)
     recording = read_recording(run.expanduser(), condition, seed)
-    scenes = frames(recording.events, per=told.per)
+    scenes = frames(recording.events, per=film.per)
     note(f"{recording.title}{recording.more}.")
-    window = ReplayWindow(scenes, title=recording.title, fps=told.fps, view=View(scale=told.scale, colour="target"))
+    window = ReplayWindow(scenes, title=recording.title, fps=film.fps, view=View(scale=film.scale, colour="target"))
     try:
         window.run(pictures)
     except WindowError as error:

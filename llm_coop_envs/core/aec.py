@@ -20,9 +20,9 @@ def aec_makers(parallel_env: type[ScenarioEnv]) -> tuple[Maker, Maker]:
     return partial(_checked, parallel_env), partial(_bare, parallel_env)
 
 
-def _bare(parallel_env: Callable[..., ScenarioEnv], **given: Any) -> AECEnv[str, Any, Any]:
-    return parallel_to_aec(parallel_env(**given))
+def _bare(parallel_env: Callable[..., ScenarioEnv], **settings: Any) -> AECEnv[str, Any, Any]:
+    return parallel_to_aec(parallel_env(**settings))
 
 
-def _checked(parallel_env: Callable[..., ScenarioEnv], **given: Any) -> AECEnv[str, Any, Any]:
-    return OrderEnforcingWrapper(AssertOutOfBoundsWrapper(_bare(parallel_env, **given)))
+def _checked(parallel_env: Callable[..., ScenarioEnv], **settings: Any) -> AECEnv[str, Any, Any]:
+    return OrderEnforcingWrapper(AssertOutOfBoundsWrapper(_bare(parallel_env, **settings)))

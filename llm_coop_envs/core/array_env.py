@@ -6,9 +6,8 @@ Players are indices 0..n-1. Nothing here knows observation dictionaries or texts
 
 from __future__ import annotations
 
-import functools
 from abc import abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,24 +15,28 @@ from gymnasium import spaces
 from gymnasium.utils import seeding
 from numpy.typing import NDArray
 
-from llm_coop_envs.core.channels import Audience, Conversation, Message
+from llm_coop_envs.core.channels import Audience, Conversation
+from llm_coop_envs.core.regulated import Regulated
 from llm_coop_envs.core.settings import ScenarioSettings
 from llm_coop_envs.errors import ResetNeeded
 from llm_coop_envs.interface.actions import ChoiceReader, Indices
+from llm_coop_envs.interface.hooks import TALK as TALK
 from llm_coop_envs.interface.hooks import Event, Hooks, Over, Stage
 from llm_coop_envs.treatments.changes import Change, check_patterns
 from llm_coop_envs.treatments.delivery import DELIVER, check_delivery
-from llm_coop_envs.treatments.listeners import MENTION, News, Notices
-from llm_coop_envs.treatments.perception import Perception
-from llm_coop_envs.treatments.presence import leaving_rounds
-from llm_coop_envs.treatments.regulator import ILLEGAL_CHOICE as ILLEGAL_CHOICE
-from llm_coop_envs.treatments.regulator import MISSING_ACTION as MISSING_ACTION
-from llm_coop_envs.treatments.regulator import PHASES, REPORT, SEAT, Regulator
-from llm_coop_envs.treatments.regulator import TALK as TALK
+from llm_coop_envs.treatments.listeners import Notices
+from llm_coop_envs.treatments.regulator import REPORT, SEAT
 from llm_coop_envs.util.draws import Key, key_of
+from llm_coop_envs.util.packing import pack_value, unpack_value
+
+#: The attributes of a running episode that a snapshot keeps as they are.
+_KEPT = (
+    *("cycles", "round", "phase", "over", "_truncated", "_np_random", "_rewards", "_alive", "_flags"),
+    *("_levels", "_level", "_orders"),
+)
 
 
-class ArrayEnv(Perception):
+class ArrayEnv(Regulated):
     """One scenario, played with arrays of choices.
 
     Attributes:
@@ -75,23 +78,18 @@ class ArrayEnv(Perception):
             ends = [np.broadcast_to(bound, len(self.feature_names)) for bound in self._feature_bounds]
             self._state_bounds = (np.tile(ends[0], self.n_players), np.tile(ends[1], self.n_players))
         self.possible_agents = self._player_names
-        powers = settings.regulator
-        self.regulator = None if powers is None else Regulator(self, powers)
-        if self.regulator is not None:
-            for order in self.regulator.settings.orders:
-                settings.check_order(order)
-            self.phases = (*self.phases, *self.regulator.phases)
+        self._choices = ChoiceReader(self._choice_space(), self.n_players)
+        self._seat_regulator()
         for k, change in enumerate(settings.changes):
             check_patterns(f"changes[{k}].players", change.players, self.possible_agents)
         for k, listener in enumerate(settings.listeners):
             check_patterns(f"listeners[{k}].players", listener.players, self.possible_agents)
-        _ = self._without  # who cannot leave as wanted is said now
+        _ = self._without  # impossible departures raise now
         self._notices = Notices(settings.listeners, self.possible_agents) if settings.listeners else None
-        if self.regulator is not None:
-            self.possible_agents.append(SEAT)
+        self.possible_agents += self._seat.names
         self.agents: list[str] = []
         self._everyone: Indices = np.arange(self.n_players, dtype=np.intp)
-        self._choices = ChoiceReader(self._choice_space(), self.n_players)
+        self._all_seats: Indices = np.arange(len(self.possible_agents), dtype=np.intp)
         self._np_random: np.random.Generator | None = None
         self._started = False
         self.conversation = Conversation(settings.message_length)
@@ -140,25 +138,17 @@ class ArrayEnv(Perception):
     @property
     def rewards(self) -> NDArray[np.float64]:
         """Each seat's reward of the last step."""
-        if self.regulator is not None:
-            return np.append(self._rewards, self.regulator.reward)
-        rewards: NDArray[np.float64] = self._rewards.copy()
-        return rewards
+        return self._seat.append_to(self._rewards.copy(), self._seat.reward)
 
     @property
     def alive(self) -> NDArray[np.bool_]:
-        """Who is still in the game; the regulator is until it is over."""
-        if self.regulator is not None:
-            return np.append(self._alive, True)
-        alive: NDArray[np.bool_] = self._alive.copy()
-        return alive
+        """Whether each seat is still in the game; the regulator is until it is over."""
+        return self._seat.append_to(self._alive.copy(), True)
 
     @property
     def live(self) -> Indices:
         """The indices of the seats still in the game."""
-        if self.regulator is not None:
-            return np.flatnonzero(self.alive)
-        return self._everyone if self._all_alive else np.flatnonzero(self._alive)
+        return self._all_seats if self._all_alive else np.flatnonzero(self.alive)
 
     @property
     def turn(self) -> NDArray[np.int8]:
@@ -198,26 +188,11 @@ class ArrayEnv(Perception):
 
     def blank_choices(self) -> NDArray[Any]:
         """An array for `advance`, one place per seat, in which every choice is missing."""
-        blank = self._choices.blank()
-        return blank if self.regulator is None else np.append(blank, -1)
+        return self._seat.append_to(self._choices.blank(), -1)
 
     def features(self) -> NDArray[np.float32]:
         """The numeric observations, (players, features), named by `feature_names`."""
         return self._features()
-
-    def masks(self) -> NDArray[np.int8] | None:
-        """Legal choices, (players, choices); `None` for continuous choices. Read-only."""
-        if self._masks is None:
-            deciding = not self.over and self.phase not in (TALK, *PHASES[:2])
-            legal = None
-            if deciding:
-                legal = self._legal() if self.phase != REPORT else self._choices.first(2)
-            self._masks = self._choices.masks(
-                legal,
-                self._who if deciding else self._who[:0],
-                everyone=len(self._who) == self.n_players,
-            )
-        return self._masks
 
     def begin(self, seed: int | None = None, options: Mapping[str, Any] | None = None) -> None:
         """Start a new episode without building observations; the array form of `reset`.
@@ -259,19 +234,19 @@ class ArrayEnv(Perception):
             raise ResetNeeded("the episode is over or not begun; call reset() first")
         self._rewards[:] = 0.0
         self._flags = {}
-        who = self._who
+        on_turn = self._who
         if self._notices:
-            self._notices.told(who.tolist(), self._open_talk_number())
+            self._notices.mark_read(on_turn.tolist(), self._open_talk_number())
         done = True
         if self.regulator is not None:
-            done = self.regulator.play(choices, messages or {}, missing)
+            done = self._apply_ruling(self._regulate(self.regulator, choices, messages or {}, missing))
         elif self.phase == TALK:
-            self._deliver(who.tolist(), messages or {})
+            self._deliver(on_turn.tolist(), messages or {})
         else:
-            usable = self._usable(choices, who, missing)
+            usable = self._usable(choices, on_turn, missing)
             if self.record:
-                self._record_choices(who, usable)
-            self._apply(self.phase, who, usable)
+                self._record_choices(on_turn, usable)
+            self._apply(self.phase, on_turn, usable)
         self.cycles += 1
         self._level += done
         self._masks = None
@@ -295,7 +270,7 @@ class ArrayEnv(Perception):
     # For pictures.
 
     def opening(self) -> Event:
-        """What the `start` event of the running episode says, the seed apart."""
+        """The `start` event of the running episode, without the seed."""
         return {
             "scenario": self.name,
             "settings": self.settings.to_json(),
@@ -311,69 +286,10 @@ class ArrayEnv(Perception):
     def _show(self) -> None:
         """Show the situation; called after `begin` and `advance` while somebody watches."""
 
-    # For the scenarios.
-
-    def emit(self, kind: str, **data: Any) -> None:
-        """Record an event."""
-        self.events.append({"type": kind, "step": self.cycles, "round": self.round, **data})
-
-    def happened(
-        self, what: str, *, number: float = 0.0, name: str = "", concerned: Iterable[int] | None = None
-    ) -> None:
-        """Tell those who listen that something happened.
-
-        Args:
-            what: one of the settings' `happenings`.
-            number: its number.
-            name: whom or what it is about.
-            concerned: whom it concerns; by default everybody who is told what others do.
-        """
-        if self._notices is None:
-            return
-        if concerned is None and self._hides:
-            concerned = np.flatnonzero(~self.blind).tolist()
-        if self._without is not None:
-            meant = range(self.n_players) if concerned is None else concerned
-            concerned = [i for i in meant if self._without[i] > self.round]
-        told = self._notices.happened(News(what, number, name, self._open_talk_number()), concerned)
-        if self.record and told:
-            self.emit("news", what=what, number=number, name=name, agents=[self.possible_agents[i] for i in told])
-
-    def leave(self, who: Indices) -> None:
-        """Take players out of the game for good."""
-        self._alive[who] = False
-        self._all_alive = False
-        self._departed = True
-
-    @functools.cached_property
-    def _without(self) -> NDArray[np.int64] | None:
-        """The first round without each player; `None` if nobody ever leaves by a change."""
-        return leaving_rounds(self.settings, self._player_names)
-
     @property
-    def _player_names(self) -> list[str]:
-        return [f"{self._role}_{i}" for i in range(self.n_players)]
-
-    def present_in(self, round_: int) -> Indices:
-        """The players whom no change has taken out of the game by a round."""
-        return self._everyone if self._without is None else np.flatnonzero(self._without > round_)
-
-    def depart(self) -> Indices:
-        """Take out of the game who is not present from this round on; who that is, of those still playing."""
-        if self._without is None:
-            return self._everyone[:0]
-        gone = np.flatnonzero(self._alive & (self._without <= self.round))
-        if len(gone):
-            self.leave(gone)
-        return gone
-
-    def _talk_stage(self, orders: Sequence[Sequence[int]], audience: Audience) -> Stage:
-        """A talk phase: each order is one talk, in which everyone in it speaks once; none where talk has ended."""
-        self._orders = [list(order) for order in orders] if self.settings.talks_in(self.round) else []
-        if self.settings.changes:
-            self._orders = [[i for i in order if self.settings_of(i).talk] for order in self._orders]
-        self._audience = audience
-        return Stage(TALK, self._open_talk())
+    def is_started(self) -> bool:
+        """Whether there is an episode, running or over."""
+        return self._started
 
     # Inside.
 
@@ -381,13 +297,12 @@ class ArrayEnv(Perception):
         """Go to the next talk or stage that has somebody on turn."""
         while True:
             stage: Stage | Over
-            waiting = self.regulator is not None and self.regulator.waiting
-            if self._orders and not waiting:
+            if self._orders and not self._seat.waiting:
                 stage = Stage(TALK, self._open_talk())
             else:
                 if self.phase == TALK:
                     self.conversation.close()
-                stage = self._next_stage() if self.regulator is None else self.regulator.next_stage()
+                stage = self._following_stage()
             if isinstance(stage, Over):
                 self._end(stage)
                 return
@@ -410,16 +325,6 @@ class ArrayEnv(Perception):
             self.emit("change", changes=[change.to_json() for change in holding])
         self._told_changes = holding
 
-    def _open_talk_number(self) -> int:
-        """Which talk is going on; -1: none."""
-        return self.conversation.number if self.phase == TALK else -1
-
-    def _open_talk(self) -> list[list[int]]:
-        if not self._orders:
-            return []
-        together = self.settings.talk_mode == "simultaneous"
-        return self.conversation.open(self._orders.pop(0), self._audience, together=together, round_=self.round)
-
     def _end(self, over: Over) -> None:
         self.over = True
         self._truncated = over.truncated
@@ -427,59 +332,44 @@ class ArrayEnv(Perception):
         if self.record:
             self.emit("end", reason=over.reason, truncated=over.truncated)
 
-    def _deliver(self, speakers: list[int], messages: Mapping[int, object]) -> None:
+    # Snapshots.
+
+    def save_episode(self) -> dict[str, Any]:
+        """Everything about the running episode but its recorded events, as JSON-serialisable data."""
+        _ = self.np_random  # made by now
+        episode: dict[str, Any] = {
+            "game": {name: pack_value(getattr(self, name)) for name in _KEPT},
+            "key": [str(part) for part in self._key],
+            "audience": pack_value(self._audience.heard_by),
+            "conversation": self.conversation.get_state(),
+            "own": self._snapshot(),
+        }
+        if self._notices is not None:
+            episode["notices"] = self._notices.get_state()
+        if self.regulator is not None:
+            episode["regulator"] = {**self.regulator.get_state(), "who": [int(i) for i in self._who]}
+        return episode
+
+    def load_episode(self, state: Mapping[str, Any]) -> None:
+        """Continue from what `save_episode` gave."""
+        self._clear()
+        for name in _KEPT:
+            setattr(self, name, unpack_value(state["game"][name]))
+        self._audience = Audience(unpack_value(state["audience"]))
+        self._all_alive = bool(self._alive.all())
+        self._who = self._levels[self._level] if self._level < len(self._levels) else self._everyone[:0]
+        self.conversation.set_state(state["conversation"])
+        self.conversation.now = self.round
+        first, second = state.get("key", (0, 0))
+        self._key = self.conversation.key = int(first), int(second)
         names = self.possible_agents
-        gone: frozenset[int] = frozenset()
-        if self._treats and self._without is not None:
-            gone = frozenset(np.flatnonzero(self._without <= self.round).tolist())
-        for i in speakers:
-            treated = self.settings_of(i) if self._treats else None
-            message, flags = self.conversation.say(i, messages.get(i), treated, players=self.n_players, gone=gone)
-            if flags:
-                self._flags[i] = flags
-            # What is heard later, or otherwise than it was said, is nobody's news.
-            if self._notices is not None and message is not None and message.delivered is None:
-                named = self._notices.mentioned(message.text, i)
-                if named:
-                    self.happened(MENTION, name=names[i], concerned=named)
-            if self.record and message is not None:
-                hearers = None if message.hearers is None else [names[k] for k in message.hearers]
-                self.emit(
-                    "message",
-                    agent=names[i],
-                    text=message.text,
-                    talk=message.sequence,
-                    position=message.position,
-                    hearers=hearers,
-                    flags=list(flags),
-                    **self._delivered(message),
-                )
-
-    def _delivered(self, message: Message) -> dict[str, Any]:
-        """What a message's event says of what was heard, where that is not what was said."""
-        found = message.delivered
-        if found is None:
-            return {}
-        told: dict[str, Any] = {"treatment": found.treatment, "text": found.text}
-        if found.round is not None:
-            told["round"] = found.round
-        for name in ("speaker", "instead"):
-            who = getattr(found, name)
-            if who is not None:
-                told[name] = self.possible_agents[who]
-        return {"delivered": told}
-
-    def _usable(self, choices: NDArray[Any], who: Indices, missing: Sequence[int]) -> NDArray[Any]:
-        """What those on turn chose; what cannot be used is replaced and flagged."""
-        chosen = choices if who is self._everyone and len(choices) == self.n_players else choices[who]
-        usable, bad = self._choices.settle(chosen, who, self.masks(), self._fallback, self._clean)
-        if bad is not None:
-            absent = set(missing)
-            for i in who[bad].tolist():
-                self._flags[i] = (MISSING_ACTION if i in absent else ILLEGAL_CHOICE,)
-        return usable
-
-    def _record_choices(self, who: Indices, usable: NDArray[Any]) -> None:
-        names = self.possible_agents
-        for i, value in zip(who.tolist(), usable.tolist(), strict=True):
-            self.emit("choice", agent=names[i], phase=self.phase, choice=value, flags=list(self._flags.get(i, ())))
+        self.agents = [] if self.over else [names[i] for i in self.live.tolist()]
+        self._started = True
+        self._told_changes = self.settings.in_force(self.round)
+        self._restore(state["own"])
+        if self._notices is not None:
+            self._notices.set_state(state["notices"])
+        if self.regulator is not None:
+            self.regulator.set_state(state["regulator"])
+            self._who = np.asarray(state["regulator"]["who"], dtype=np.intp)
+            self._ordered(self.regulator.order)

@@ -13,91 +13,16 @@ from __future__ import annotations
 import bisect
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import astuple, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from llm_coop_envs.core.settings import ScenarioSettings
-from llm_coop_envs.interface.slots import Heard
-from llm_coop_envs.treatments.delivery import Delivered, deliver
+from llm_coop_envs.interface.messages import Delivered, Message, clean_message
+from llm_coop_envs.treatments.delivery import DeliverySettings, deliver
 from llm_coop_envs.util.draws import Key
-from llm_coop_envs.util.packing import packed, unpacked
-
-MESSAGE_CUT = "message_cut"
-MESSAGE_CLEANED = "message_cleaned"
-
-
-def clean_message(raw: object, max_length: int) -> tuple[str, tuple[str, ...]]:
-    """Make one submitted message deliverable; never raise.
-
-    Every Unicode character survives except lone surrogates, which no file or network can carry: each becomes
-    U+FFFD. `None`, and anything else that is not a string, is silence. `max_length` counts code points.
-
-    Returns:
-        The message, and what was done to it: `message_cleaned`, `message_cut`, both or neither.
-    """
-    if raw is None:
-        return "", ()
-    if not isinstance(raw, str):
-        return "", (MESSAGE_CLEANED,)
-    flags: tuple[str, ...] = ()
-    text = str(raw)
-    if not text.isascii():
-        fixed = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        if fixed != text:
-            text, flags = fixed, (MESSAGE_CLEANED,)
-    if len(text) > max_length:
-        text, flags = text[:max_length], (*flags, MESSAGE_CUT)
-    return text, flags
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """One thing said.
-
-    Attributes:
-        speaker: who said it (index).
-        text: what was said.
-        sequence: the number of the talk (one talk is one pass of all its speakers), counted from 0 in the episode.
-        position: the place in that talk's one-by-one order, from 0.
-        hearers: the indices of those who hear it, ascending; `None` means everyone.
-        delivered: what they hear, if that is not what was said.
-    """
-
-    speaker: int
-    text: str
-    sequence: int
-    position: int
-    hearers: tuple[int, ...] | None
-    delivered: Delivered | None = None
-    _known: dict[bool, Heard] = field(default_factory=dict, init=False, repr=False, compare=False)
-    _seeming: dict[int, Message] = field(default_factory=dict, init=False, repr=False, compare=False)
-
-    def as_heard(self, speaker: str, own: bool) -> Heard:
-        """The message in a listener's slots; made once, because it comes back in slots after slots."""
-        heard = self._known.get(own)
-        if heard is None:
-            heard = self._known[own] = Heard(speaker=speaker, text=self.text, own=own)
-        return heard
-
-    def reaching(self, listener: int, round_: int) -> Message | None:
-        """The message as a listener hears it in a round; `None` if nothing of it."""
-        found = self.delivered
-        if found is None or listener == self.speaker:
-            return self
-        if found.text is None or (found.round is not None and round_ < found.round):
-            return None
-        speaker = found.speaker_for(listener, self.speaker)
-        if speaker not in self._seeming:
-            self._seeming[speaker] = Message(speaker, found.text, self.sequence, self.position, self.hearers)
-        return self._seeming[speaker]
-
-    @property
-    def due(self) -> int | None:
-        """The round in which it is heard, if that is a later one."""
-        return None if self.delivered is None else self.delivered.round
+from llm_coop_envs.util.packing import pack_value, unpack_value
 
 
 class Audience:
@@ -179,9 +104,9 @@ def neighbours(players: Sequence[int], hearers: int, announcers: Collection[int]
     """
     size = len(players)
     hearers = min(hearers, size - 1)
-    before = hearers // 2
-    steps = [step for step in range(-before, hearers - before + 1) if step]
-    heard = {speaker: sorted(players[(place + step) % size] for step in steps) for place, speaker in enumerate(players)}
+    behind = hearers // 2
+    steps = [step for step in range(-behind, hearers - behind + 1) if step]
+    heard = {speaker: sorted(players[(k + step) % size] for step in steps) for k, speaker in enumerate(players)}
     return Audience({**heard, **dict.fromkeys(announcers)})
 
 
@@ -295,7 +220,7 @@ class Conversation:
         self,
         speaker: int,
         raw: object,
-        settings: ScenarioSettings | None = None,
+        settings: DeliverySettings | None = None,
         *,
         players: int = 0,
         gone: Collection[int] = (),
@@ -315,7 +240,7 @@ class Conversation:
         text, flags = clean_message(raw, self.max_length)
         if not text:
             return None, flags
-        place = self._sequence, self._position[speaker]
+        place_in_talk = self._sequence, self._position[speaker]
         delivered = None
         if settings is not None:
             talkers = sorted(self._position)
@@ -324,7 +249,7 @@ class Conversation:
                 self.key,
                 text,
                 speaker,
-                place=place,
+                place=place_in_talk,
                 round_=self.now,
                 talkers=talkers,
                 players=players,
@@ -335,7 +260,7 @@ class Conversation:
                 self._treated = True
                 if delivered.text is not None:
                     delivered = replace(delivered, text=clean_message(delivered.text, self.max_length)[0] or None)
-        message = Message(speaker, text, *place, self._audience.listeners(speaker), delivered)
+        message = Message(speaker, text, *place_in_talk, self._audience.listeners(speaker), delivered)
         self.messages.append(message)
         if self._inboxes is not None:
             self._put(message)
@@ -355,23 +280,23 @@ class Conversation:
             inbox = [m for m in inbox if m.sequence >= first or (m.due is not None and m.due >= since)]
         bound = self._position.get(listener)
         if bound is None:
-            found = [m for m in inbox if own or m.speaker != listener]
+            audible = [m for m in inbox if own or m.speaker != listener]
         else:
             latest = self._sequence
-            found = [
+            audible = [
                 m
                 for m in inbox
                 if (own or m.speaker != listener)
                 and (m.sequence != latest or (m.position < bound and not self._together) or m.speaker == listener)
             ]
         if not self._treated:
-            return found
+            return audible
         arriving = [
             m
             for m in sorted(self._late, key=_place)
             if m.due == self.now and m.speaker != listener and (m.hearers is None or listener in m.hearers)
         ]
-        reaching = (m.reaching(listener, self.now) for m in (*arriving, *found))
+        reaching = (m.reaching(listener, self.now) for m in (*arriving, *audible))
         return [m for m in reaching if m is not None]
 
     @property
@@ -406,35 +331,37 @@ class Conversation:
     def get_state(self) -> dict[str, Any]:
         """Everything, as plain data."""
         return {
-            **({"late": list(map(_packed, self._late))} if self._treated else {}),
-            "messages": list(map(_packed, self.messages)),
-            "audience": packed(self._audience.heard_by),
-            "order": packed(self._position),
+            **({"late": list(map(_pack_message, self._late))} if self._treated else {}),
+            "messages": list(map(_pack_message, self.messages)),
+            "audience": pack_value(self._audience.heard_by),
+            "order": pack_value(self._position),
             "sequence": self._sequence,
-            "first": packed(self._first),
+            "first": pack_value(self._first),
             "together": self._together,
         }
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Continue from what `get_state` gave."""
-        self.messages = list(map(_unpacked, state["messages"]))
-        self._late = list(map(_unpacked, state.get("late", ())))
+        self.messages = list(map(_unpack_message, state["messages"]))
+        self._late = list(map(_unpack_message, state.get("late", ())))
         self._treated = "late" in state
         self._inboxes = None
-        self._audience = Audience(unpacked(state["audience"]))
-        self._position = self._last_order = unpacked(state["order"])
+        self._audience = Audience(unpack_value(state["audience"]))
+        self._position = self._last_order = unpack_value(state["order"])
         self._sequence = state["sequence"]
-        self._first = unpacked(state.get("first", packed({})))
+        self._first = unpack_value(state.get("first", pack_value({})))
         self._together = state["together"]
 
 
-def _packed(message: Message) -> Any:
-    said = [message.speaker, message.text, message.sequence, message.position, message.hearers]
-    return packed(said if message.delivered is None else [*said, list(astuple(message.delivered))])
+def _pack_message(message: Message) -> Any:
+    message_fields = [message.speaker, message.text, message.sequence, message.position, message.hearers]
+    return pack_value(
+        message_fields if message.delivered is None else [*message_fields, list(astuple(message.delivered))]
+    )
 
 
-def _unpacked(data: Any) -> Message:
-    speaker, text, sequence, position, hearers, *delivered = unpacked(data)
+def _unpack_message(data: Any) -> Message:
+    speaker, text, sequence, position, hearers, *delivered = unpack_value(data)
     return Message(speaker, text, sequence, position, hearers, Delivered(*delivered[0]) if delivered else None)
 
 

@@ -55,11 +55,11 @@ class Chunk:
 
     def stream(self) -> Iterator[tuple[int, Request]]:
         """Each player's place in the chunk, and what it sees: made when it is asked for, a block at a time."""
-        place = 0
+        row = 0
         for block in self.blocks():
             for request in block.requests():
-                yield place, request
-                place += 1
+                yield row, request
+                row += 1
 
     def blank(self) -> Submissions:
         """Nothing from anybody yet."""
@@ -84,17 +84,17 @@ class AnswersChunks(Protocol):
 
 async def ask_table(table: Seating, env: ScenarioEnv) -> Submissions:
     """What everybody on turn submits, whoever decides for them; the places are the players' indices."""
-    who = env.on_turn
-    if len(who) <= BLOCK and not any(map(_on_arrays, table.policies)):
+    players = env.on_turn
+    if len(players) <= BLOCK and not any(map(_on_arrays, table.policies)):
         return env.read(await table.act(*env.look(on_turn=True, slots_only=table.slots_only)))
-    parts = table.split(who)
+    parts = table.split(players)
     blind = all(getattr(policy, "slots_only", False) or _on_arrays(policy) for policy, _ in parts)
     rows = None if blind else env.features()
-    asked = [_ask(policy, Chunk(env, mine, rows)) for policy, mine in parts]
-    given = await asyncio.gather(*asked) if table.waits else [await one for one in asked]
+    pending = [_ask(policy, Chunk(env, mine, rows)) for policy, mine in parts]
+    submissions = await asyncio.gather(*pending) if table.waits else [await one for one in pending]
     together = Submissions(env.blank_choices())
-    for (_, mine), one in zip(parts, given, strict=True):
-        together.put(mine, one)
+    for (_, mine), submission in zip(parts, submissions, strict=True):
+        together.merge(mine, submission)
     return together
 
 
@@ -102,12 +102,12 @@ async def _ask(policy: PolicyLike, chunk: Chunk) -> Submissions:
     if isinstance(policy, AnswersChunks):
         return await policy.answer(chunk)
     reading = chunk.reading()
-    place = 0
+    row = 0
     for block in chunk.blocks():
         requests = block.requests()
         for request, action in zip(requests, await answers_of(policy, requests), strict=True):
-            reading.take(place, request.agent, action)
-            place += 1
+            reading.take(row, request.agent, action)
+            row += 1
     return reading.submissions
 
 

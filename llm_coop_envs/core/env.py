@@ -28,7 +28,8 @@ from llm_coop_envs.core.snapshot import restore, snapshot
 from llm_coop_envs.core.submissions import SubmissionReader, Submissions
 from llm_coop_envs.errors import ActionError, ResetNeeded, SettingsError
 from llm_coop_envs.interface.actions import Indices
-from llm_coop_envs.interface.question import Number, Question, Words
+from llm_coop_envs.interface.messages import Message
+from llm_coop_envs.interface.question import Question, Words
 from llm_coop_envs.interface.slots import Heard, Slots
 from llm_coop_envs.interface.spaces import UnicodeText
 from llm_coop_envs.interface.wording import load_wording
@@ -80,8 +81,8 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
         record: bool = False,
         **fields_given: Any,
     ) -> None:
-        made: dict[str, Any] = {"render_mode": render_mode, "max_cycles": max_cycles, "record": record}
-        EzPickle.__init__(self, preset=preset, **made, **fields_given)
+        options: dict[str, Any] = {"render_mode": render_mode, "max_cycles": max_cycles, "record": record}
+        EzPickle.__init__(self, preset=preset, **options, **fields_given)
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
             modes = ", ".join(self.metadata["render_modes"])
             raise SettingsError("render_mode", render_mode, f"must be None or one of {modes}")
@@ -120,8 +121,8 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
             self._player(agent)
             shape = (len(self.feature_names),)
             low, high = (np.broadcast_to(bound, shape).astype(np.float32) for bound in self._feature_bounds)
-            if agent == SEAT and self.regulator is not None:
-                low, high = self.regulator.bounds()
+            if agent in self._seat.names:
+                low, high = self.regulator_bounds()
             parts: dict[str, spaces.Space[Any]] = {
                 "observation": spaces.Box(low, high, dtype=np.float32),
                 "phase": spaces.Discrete(len(self.phases)),
@@ -132,9 +133,11 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
                 message = spaces.Dict({"speaker": spaces.Discrete(self.n_players), "text": text})
                 parts["messages"] = spaces.Sequence(message)
             messages, items = self._longest_text()
-            messages += self.regulator is not None  # the one that it rules on
-            said = messages * (_ESCAPED * self.settings.message_length + _SPOKEN) if self.settings.ever_talks else 0
-            parts["text"] = UnicodeText(_SENTENCES + items * _ITEM + said)
+            messages += len(self._seat.names)  # the one that a regulator rules on
+            longest = _SENTENCES + items * _ITEM
+            if self.settings.ever_talks:
+                longest += messages * (_ESCAPED * self.settings.message_length + _SPOKEN)
+            parts["text"] = UnicodeText(longest)
             space = self._observation_spaces[agent] = spaces.Dict(parts)
         return space
 
@@ -143,10 +146,9 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
         space = self._action_spaces.get(agent)
         if space is None:
             self._player(agent)
-            own = self.regulator if agent == SEAT else None
             parts: dict[str, spaces.Space[Any]] = {"choice": self.choice_space}
-            if own is not None:
-                parts = {"choice": spaces.Discrete(own.choices)}
+            if self.regulator is not None and agent == SEAT:
+                parts = {"choice": spaces.Discrete(self.regulator.choices)}
             elif self.settings.ever_talks:
                 parts["message"] = UnicodeText(self.settings.message_length)
             space = self._action_spaces[agent] = spaces.Dict(parts)
@@ -210,8 +212,8 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
         For players of many seats: only those on turn need their texts. Otherwise as `step`, but after the end of an
         episode it raises `ResetNeeded`.
         """
-        given = self.read(actions)
-        self.advance(given.choices, given.messages, given.missing)
+        submissions = self.read(actions)
+        self.advance(submissions.choices, submissions.messages, submissions.missing)
 
     def outcomes(self, present: Indices) -> tuple[dict[str, float], dict[str, bool], dict[str, bool]]:
         """Rewards, terminations and truncations of the last step, of those `present` before it, by agent name."""
@@ -316,10 +318,8 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Continue where `__getstate__` was called."""
         super().__setstate__(state)
-        if self.regulator is not None:
-            self.regulator.game = self
-        for name, made in state["spaces"].items():
-            setattr(self, name, made)
+        for name, cached_spaces in state["spaces"].items():
+            setattr(self, name, cached_spaces)
         if state["at"] is not None:
             restore(self, state["at"])
         self.events = state["events"]
@@ -367,20 +367,9 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
 
     def question_for(self, index: int) -> Question:
         """What a seat on turn is asked; stands in its slots too."""
-        return self._words if self.phase == TALK else self._asked(index)
+        return self._words if self.phase == TALK else self._choice_question(index)
 
     # For the scenarios.
-
-    def _question(self, index: int) -> Question:
-        """What a player on turn is asked in an act phase; by default a number of the choice space."""
-        space = self._choice_space()
-        if isinstance(space, spaces.Discrete):
-            legal = self._legal()
-            if legal is None:
-                return Number(low=0, high=int(space.n) - 1, integer=True, counted=True)
-            listed = tuple((choice, choice) for choice in np.flatnonzero(legal[index]).tolist())
-            return Number(low=listed[0][0], high=listed[-1][0], integer=True, listed=listed)
-        return Number(low=float(space.low[0]), high=float(space.high[0]))
 
     def _heard(self, index: int, *, own: bool = False) -> tuple[Heard, ...]:
         """What a player has heard, for its slots."""
@@ -390,39 +379,47 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
 
     # Inside.
 
-    def _asked(self, index: int) -> Question:
-        """What a seat on turn is asked where no words are."""
+    def _choice_question(self, index: int) -> Question:
+        """What a seat on turn is asked outside talk."""
         if self.regulator is not None and self.phase in PHASES:
             return self.regulator.question()
         return self._question(index)
 
     def _regulated_slots(self, index: int, common: dict[str, Any]) -> Slots:
-        """The slots of a seat where there is a regulator; a player's with what it says to that player."""
-        assert self.regulator is not None, "asked only where there is one"
+        """The slots of a seat beside a regulator, or of the regulator; a player's with the regulator's notice."""
+        regulator = self.regulator
+        assert regulator is not None, "asked only where there is a regulator"
         if index == self.n_players:
             names = self.possible_agents
-            return self.regulator.slots(common, tuple(m.as_heard(names[m.speaker], False) for m in self.regulator.read))
-        notice = self._regulation.render(NOTICE, self.regulator.news(index))
+            heard = tuple(message.as_heard(names[message.speaker], False) for message in self._read_by_regulator())
+            return regulator.slots(common, round_=self.round, heard=heard, picture=self._picture())
+        may_report = self.phase == REPORT and index in self._who.tolist()
+        notice = self._regulation.render(NOTICE, regulator.notice_values(index, may_report=may_report))
         if self.phase == REPORT:  # the scenario's own words ask for nothing then
             common["on_turn"] = False
         both = (common["notice"], notice)
         return self._slots(index, {**common, "notice": "\n\n".join(part for part in both if part)})
 
-    def _told(self, index: int) -> str:
-        """What has happened that a seat is told of, in words: a line each."""
-        assert self._notices is not None, "asked only where somebody listens"
-        found = self._notices.of(index, self._open_talk_number())
-        return "\n".join(self._news.render(NEWS, news.values()).strip() for news in found)
+    def _read_by_regulator(self) -> list[Message]:
+        """The messages that can still be heard, as they were said; none if the regulator may not read them."""
+        assert self.regulator is not None, "asked only where there is a regulator"
+        return self.conversation.messages if self.regulator.settings.reads_talk else []
 
-    def _who_left(self) -> str:
-        """Who has left the game by a change, in words; empty if nobody has."""
+    def _news_text(self, index: int) -> str:
+        """The unread news of a seat, a line each."""
+        assert self._notices is not None, "asked only where there are listeners"
+        unread = self._notices.unread(index, self._open_talk_number())
+        return "\n".join(self._news.render(NEWS, news.values()).strip() for news in unread)
+
+    def _departure_text(self) -> str:
+        """The sentence that names the players who have left by a change; empty if nobody has."""
         if self._without is None or not self.tells_who_left:
             return ""
         if self._left_told[0] != self.round:
-            gone = np.flatnonzero(self._without <= self.round).tolist()
-            few = [self.possible_agents[i] for i in gone] if len(gone) <= MOST_NAMED else []
-            values = {"names": few, "count": len(gone), "players": self.n_players}
-            text = load_left(self.settings.wording).render(LEFT, values).strip() if gone else ""
+            departed = np.flatnonzero(self._without <= self.round).tolist()
+            names = [self.possible_agents[i] for i in departed] if len(departed) <= MOST_NAMED else []
+            values = {"names": names, "count": len(departed), "players": self.n_players}
+            text = load_left(self.settings.wording).render(LEFT, values).strip() if departed else ""
             self._left_told = self.round, text
         return self._left_told[1]
 
@@ -460,39 +457,41 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
         return reading.submissions
 
     def _views(
-        self, who: Indices, *, slots_only: bool = False, rows: NDArray[np.float32] | None = None
+        self, seats: Indices, *, slots_only: bool = False, rows: NDArray[np.float32] | None = None
     ) -> tuple[dict[str, Observation], dict[str, dict[str, Any]]]:
         rows = None if slots_only else self._features() if rows is None else rows
         masks = None if slots_only else self.masks()
-        turn, phase = self.turn[who].tolist(), self.phases.index(self.phase)
+        turn, phase = self.turn[seats].tolist(), self.phases.index(self.phase)
         names, talk = self.possible_agents, self.settings.ever_talks
         may_talk = self.settings.talks_in(self.round)
-        left = self._who_left()
-        common = {"phase": self.phase, "may_talk": may_talk, "notice": left}
+        departures = self._departure_text()
+        common = {"phase": self.phase, "may_talk": may_talk, "notice": departures}
         common["message_length"] = self.settings.message_length
         common |= {"informed": self.settings.information != OWN, "memory": self.settings.memory}
         observations: dict[str, Observation] = {}
         infos: dict[str, dict[str, Any]] = {}
-        for i, asked in zip(who.tolist(), turn, strict=True):
-            question = self.question_for(i) if asked else None
+        for i, is_on_turn in zip(seats.tolist(), turn, strict=True):
+            question = self.question_for(i) if is_on_turn else None
             if self.settings.changes:
                 now = self.settings_of(i)
                 common |= {"may_talk": now.talk, "informed": now.information != OWN, "memory": now.memory}
-            mine = {"me": names[i], "on_turn": asked == 1, "question": question, **common}
+            mine = {"me": names[i], "on_turn": is_on_turn == 1, "question": question, **common}
             if self._notices:
-                mine["notice"] = "\n".join(part for part in (left, self._told(i)) if part)
-            own = self.regulator if i == self.n_players else None
+                mine["notice"] = "\n".join(part for part in (departures, self._news_text(i)) if part)
             slots = self._slots(i, mine) if self.regulator is None else self._regulated_slots(i, mine)
-            view: Observation = {"phase": phase, "turn": asked}
+            view: Observation = {"phase": phase, "turn": is_on_turn}
             info = {"round": self.round, "step": self.cycles, "flags": self._flags.get(i, ()), "slots": slots}
             if rows is not None:
-                view = {"observation": rows[i] if own is None else own.features(), **view}
-                legal = None if masks is None or own is not None else masks[i].copy()
-                mask: dict[str, Any] = {"choice": legal if own is None else own.mask()}
+                is_player = i < self.n_players
+                legal = self.regulator_mask() if not is_player else None if masks is None else masks[i].copy()
+                view = {"observation": rows[i] if is_player else self.regulator_features(), **view}
+                mask: dict[str, Any] = {"choice": legal}
                 if talk:
-                    heard = self.conversation.heard(i, since=self._since(i)) if own is None else own.read
+                    if is_player:
+                        heard, mask["message"] = self.conversation.heard(i, since=self._since(i)), None
+                    else:
+                        heard = self._read_by_regulator()
                     view["messages"] = tuple({"speaker": m.speaker, "text": m.text} for m in heard)
-                    mask |= {"message": None} if own is None else {}
                 view["text"] = self._text(slots)
                 info = {"action_mask": mask, **info}
             observations[names[i]], infos[names[i]] = view, info

@@ -23,20 +23,20 @@ def free_memory(root: Path = Path("/")) -> int | None:
     Args:
         root: where the system's folders are.
     """
-    found: list[int] = []
+    limits: list[int] = []
     with contextlib.suppress(OSError):
         lines = (root / "proc/meminfo").read_text(encoding="ascii").splitlines()
-        found += [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
+        limits += [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
     with contextlib.suppress(OSError):  # what a job of SLURM or a container may have (control groups, version 2)
         group = Path((root / "proc/self/cgroup").read_text(encoding="utf-8").strip().rpartition("::")[2])
-        for one in (group, *group.parents):
-            place = root / "sys/fs/cgroup" / one.relative_to("/")
+        for cgroup in (group, *group.parents):
+            folder = root / "sys/fs/cgroup" / cgroup.relative_to("/")
             with contextlib.suppress(OSError, ValueError):  # `max`: as much as there is
-                most, used = (int((place / f"memory.{name}").read_text()) for name in ("max", "current"))
-                held = dict(line.split() for line in (place / "memory.stat").read_text().splitlines())
-                files = sum(int(held.get(f"{kind}_file", 0)) for kind in ("active", "inactive"))  # is given back
-                found.append(most - used + files)
-    return min(found, default=None)
+                limit, used = (int((folder / f"memory.{name}").read_text()) for name in ("max", "current"))
+                statistics = dict(line.split() for line in (folder / "memory.stat").read_text().splitlines())
+                files = sum(int(statistics.get(f"{kind}_file", 0)) for kind in ("active", "inactive"))  # is given back
+                limits.append(limit - used + files)
+    return min(limits, default=None)
 
 
 def memory_for(env: ScenarioEnv) -> int:
@@ -56,5 +56,5 @@ def check_memory(env: ScenarioEnv) -> None:
     needed, free = memory_for(env), free_memory()
     if env.n_players >= CROWD and free is not None and needed > free:
         advice = "play fewer, or fewer rounds, or without recording" if env.record else "play fewer"
-        why = f"take about {needed / 1e9:.1f} GB of memory, and {free / 1e9:.1f} GB are free; {advice}"
-        raise SettingsError("players", env.n_players, why)
+        reason = f"take about {needed / 1e9:.1f} GB of memory, and {free / 1e9:.1f} GB are free; {advice}"
+        raise SettingsError("players", env.n_players, reason)

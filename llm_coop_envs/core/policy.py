@@ -74,13 +74,13 @@ async def answers_of(policy: PolicyLike, requests: Sequence[Request]) -> Sequenc
     Raises:
         RuntimeError: it does not answer each request.
     """
-    given = await policy.act(requests)
-    if len(given) != len(requests):
+    answers = await policy.act(requests)
+    if len(answers) != len(requests):
         raise RuntimeError(
-            f"{type(policy).__name__}.act answered {len(given)} of {len(requests)} requests; "
+            f"{type(policy).__name__}.act answered {len(answers)} of {len(requests)} requests; "
             "it must answer each, in order"
         )
-    return given
+    return answers
 
 
 class Seating:
@@ -161,13 +161,13 @@ class Seating:
         for agent, observation in observations.items():
             if observation["turn"] and agent in self._seats:
                 batch_of[id(self._seats[agent])].append(Request(agent, observation, infos[agent]))
-        asked = [(policy, requests) for policy, requests in batches if requests]
-        if len(asked) == 1 or not self.waits:
-            answers = [await answers_of(policy, requests) for policy, requests in asked]
+        nonempty = [(policy, requests) for policy, requests in batches if requests]
+        if len(nonempty) == 1 or not self.waits:
+            answers = [await answers_of(policy, requests) for policy, requests in nonempty]
         else:
-            answers = await asyncio.gather(*(answers_of(policy, requests) for policy, requests in asked))
+            answers = await asyncio.gather(*(answers_of(policy, requests) for policy, requests in nonempty))
         actions: dict[str, dict[str, Any]] = {}
-        for (_, requests), given in zip(asked, answers, strict=True):
+        for (_, requests), given in zip(nonempty, answers, strict=True):
             for request, action in zip(requests, given, strict=True):
                 actions[request.agent] = action
         return actions

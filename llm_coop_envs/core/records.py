@@ -25,8 +25,8 @@ def of_type(events: Sequence[Mapping[str, Any]], kind: str) -> list[Mapping[str,
 
 def flagged_choices(events: Sequence[Mapping[str, Any]]) -> dict[int, set[str]]:
     """Whose choices were flagged in each round that has such: illegal or missing, and replaced by the environment's."""
-    found: dict[int, set[str]] = {}
+    flagged: dict[int, set[str]] = {}
     for event in of_type(events, "choice"):
         if event["flags"]:
-            found.setdefault(event["round"], set()).add(event["agent"])
-    return found
+            flagged.setdefault(event["round"], set()).add(event["agent"])
+    return flagged

@@ -42,15 +42,15 @@ def find_scenario(name: str) -> Scenario:
     Raises:
         StudyError: there is none, or it cannot be imported.
     """
-    known = scenarios()
-    if name in known:
-        return known[name]
+    by_name = scenarios()
+    if name in by_name:
+        return by_name[name]
     for point in entry_points(group=UNLISTED_GROUP, name=name):
         register(point.load())
         return _registered[name]
     if name in _broken:
         raise StudyError(f"the scenario '{name}' is installed but cannot be used: {_broken[name]}")
-    raise StudyError(f"there is no scenario '{name}'; {suggestion(name, known)}")
+    raise StudyError(f"there is no scenario '{name}'; {suggestion(name, by_name)}")
 
 
 def scenario_of(env_name: str) -> Scenario:
@@ -87,7 +87,7 @@ def _shipped() -> Mapping[str, Scenario]:
 
 @functools.cache
 def _installed() -> Mapping[str, Scenario]:
-    found: dict[str, Scenario] = {}
+    installed: dict[str, Scenario] = {}
     for point in entry_points(group=GROUP):
         try:
             scenario = point.load()
@@ -95,7 +95,7 @@ def _installed() -> Mapping[str, Scenario]:
             _broken[point.name] = f"{type(error).__name__}: {error}"
             continue
         if isinstance(scenario, Scenario) and scenario.name not in _shipped():
-            found[scenario.name] = scenario
+            installed[scenario.name] = scenario
         else:
             _broken[point.name] = f"{point.value} is no new Scenario"
-    return found
+    return installed

@@ -83,6 +83,8 @@ class Scenario:
         page: how its scenes go to a page, a `render.scenes.on_page.PageFace`; by default as a table.
         report: its section of reports with its own figures, a `reports.section.ScenarioSection` class; by
             default a section of its measures.
+        figures: figures of folders that hold something else than a study's run, such as a learner's sessions, a
+            `reports.figures.FolderKind`; by default there are none.
         learning: what learners see and how they are set, a `baselines.learning.Learning`; by default whatever fits
             the choice space.
         after: what is measured by playing on from an episode's end where a study asks for it, a class as
@@ -108,6 +110,7 @@ class Scenario:
     picture: Any = None
     page: Any = None
     report: Any = None
+    figures: Any = None
     learning: Any = None
     after: Any = None
     rewards: Mapping[str, Callable[[Any, Event], float]] | str = field(default_factory=dict)
@@ -119,8 +122,8 @@ class Scenario:
     @property
     def env_class(self) -> type[ScenarioEnv]:
         """The environment's class."""
-        found: type[ScenarioEnv] = load(self.env)
-        return found
+        env_class: type[ScenarioEnv] = load(self.env)
+        return env_class
 
     @property
     def env_name(self) -> str:
@@ -135,14 +138,14 @@ class Scenario:
     @property
     def policies(self) -> Mapping[str, Callable[..., Any]]:
         """Its scripted policies by name."""
-        found: Mapping[str, Callable[..., Any]] = load(self.scripted)
-        return found
+        factories: Mapping[str, Callable[..., Any]] = load(self.scripted)
+        return factories
 
     @property
     def measured(self) -> Measures:
         """What is measured."""
-        found: Measures = load(self.measures)
-        return found
+        measures: Measures = load(self.measures)
+        return measures
 
     @property
     def wordings(self) -> list[str]:
@@ -180,5 +183,5 @@ class Scenario:
 def _read_published(path: Path) -> Mapping[str, Any]:
     if not path.is_file():
         return {}
-    found: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return found
+    published: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return published

@@ -12,18 +12,16 @@ from typing_extensions import Self
 
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.treatments.changes import Change
+from llm_coop_envs.treatments.delivery import TREATMENTS
 from llm_coop_envs.treatments.listeners import Listener
+from llm_coop_envs.treatments.perception import ALL, OWN, PERCEPTION
 from llm_coop_envs.treatments.powers import SILENCE, RegulatorSettings
 from llm_coop_envs.util.base_settings import Settings, added, declared, plain
-from llm_coop_envs.util.checks import below, check_int, suggestion
+from llm_coop_envs.util.checks import check_int, suggestion, within_field
 
-__all__ = ["ScenarioSettings", "Settings", "added", "plain"]
+__all__ = ["OWN", "PERCEPTION", "TREATMENTS", "ScenarioSettings", "Settings", "added", "plain"]
 
 MAX_MESSAGE_LENGTH = 100_000
-TREATMENTS = ("deliver", "drop", "delay", "shuffle", "swap", "neutral", "paraphrase")
-ALL, OWN = "all", "own"
-#: What players see and keep of what happens; a scenario that carries it out names it in `changeable`.
-PERCEPTION = ("information", "observation_noise", "memory")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,21 +148,23 @@ class ScenarioSettings(Settings):
         schedule = self.schedule
         if not schedule:
             return self
-        if player not in self._meant:
-            self._meant[player] = frozenset(k for k, change in enumerate(schedule) if change.means(player))
-        meant = self._meant[player]
-        return self._with(tuple(k for k, one in enumerate(schedule) if k in meant and one.holds(round_)))
+        if player not in self._changes_by_player:
+            self._changes_by_player[player] = frozenset(k for k, change in enumerate(schedule) if change.means(player))
+        concerning = self._changes_by_player[player]
+        return self._with_changes(
+            tuple(k for k, change in enumerate(schedule) if k in concerning and change.holds(round_))
+        )
 
     def reduced(self) -> dict[str, Any]:
         """The fields that make the same game a small one: few players and rounds, all changes within these."""
         kind: Any = type(self)
         small = declared(kind, "small")
-        found: dict[str, Any] = {name: most for name, most in small.items() if getattr(self, name, 0) > most}
-        if "rounds" in found:
-            last = found["rounds"]
-            found["changes"] = [one.by(last) for one in self.changes]
-            found["talk_until"] = self.talk_until and min(self.talk_until, last - 1)
-        return found
+        small_fields: dict[str, Any] = {name: limit for name, limit in small.items() if getattr(self, name, 0) > limit}
+        if "rounds" in small_fields:
+            last = small_fields["rounds"]
+            small_fields["changes"] = [change.limited_to(last) for change in self.changes]
+            small_fields["talk_until"] = self.talk_until and min(self.talk_until, last - 1)
+        return small_fields
 
     def reach(self, name: str) -> list[Any]:
         """All values that a setting may have in the course of an episode."""
@@ -174,13 +174,13 @@ class ScenarioSettings(Settings):
         """The changes that hold in a round."""
         return [change for change in self.changes if change.holds(round_)]
 
-    def _with(self, active: tuple[int, ...]) -> Self:
+    def _with_changes(self, active: tuple[int, ...]) -> Self:
         """The settings with some of the changes."""
-        found = self._changed.get(active)
-        if found is None:
+        settings = self._changed.get(active)
+        if settings is None:
             new = {name: value for k in active for name, value in self.schedule[k].settings.items()}
-            found = self._changed[active] = replace(self, changes=(), talk_until=None, **new) if active else self
-        return found
+            settings = self._changed[active] = replace(self, changes=(), talk_until=None, **new) if active else self
+        return settings
 
     @functools.cached_property
     def schedule(self) -> tuple[Change, ...]:
@@ -194,7 +194,7 @@ class ScenarioSettings(Settings):
         return {}
 
     @functools.cached_property
-    def _meant(self) -> dict[str | None, frozenset[int]]:
+    def _changes_by_player(self) -> dict[str | None, frozenset[int]]:
         return {}
 
     def check_order(self, order: str) -> None:
@@ -207,71 +207,77 @@ class ScenarioSettings(Settings):
             raise SettingsError("regulator.orders", order, f"can not be ordered here; there is '{SILENCE}'")
 
     def _read_regulator(self) -> None:
-        given: Any = self.regulator
-        if given is None:
+        regulator: Any = self.regulator
+        if regulator is None:
             return
-        if isinstance(given, Mapping):
-            with below("regulator"):
-                given = RegulatorSettings.from_json(given)
-            object.__setattr__(self, "regulator", given)
-        if not isinstance(given, RegulatorSettings):
-            raise SettingsError("regulator", given, "must be a mapping such as {powers: [log], on: [talk]}, or nothing")
+        if isinstance(regulator, Mapping):
+            with within_field("regulator"):
+                regulator = RegulatorSettings.from_json(regulator)
+            object.__setattr__(self, "regulator", regulator)
+        if not isinstance(regulator, RegulatorSettings):
+            raise SettingsError(
+                "regulator", regulator, "must be a mapping such as {powers: [log], on: [talk]}, or nothing"
+            )
 
     def _read_listeners(self) -> None:
-        given: Any = self.listeners
-        if not isinstance(given, list | tuple) or not all(isinstance(one, Listener | Mapping) for one in given):
-            raise SettingsError("listeners", given, "must be a list of listeners such as {on: mention}")
+        listeners: Any = self.listeners
+        if not isinstance(listeners, list | tuple) or not all(
+            isinstance(entry, Listener | Mapping) for entry in listeners
+        ):
+            raise SettingsError("listeners", listeners, "must be a list of listeners such as {on: mention}")
         kind: Any = type(self)
-        known = declared(kind, "happenings")
+        happenings = declared(kind, "happenings")
         read: list[Listener] = []
-        for k, one in enumerate(given):
-            with below(f"listeners[{k}]"):
-                listener = one if isinstance(one, Listener) else Listener.from_json(one)
-            if listener.on not in known:
-                why = f"does not happen here; {suggestion(str(listener.on), known)}"
-                raise SettingsError(f"listeners[{k}].on", listener.on, why)
-            if listener.above is not None and not known[listener.on]:
+        for k, entry in enumerate(listeners):
+            with within_field(f"listeners[{k}]"):
+                listener = entry if isinstance(entry, Listener) else Listener.from_json(entry)
+            if listener.on not in happenings:
+                reason = f"does not happen here; {suggestion(str(listener.on), happenings)}"
+                raise SettingsError(f"listeners[{k}].on", listener.on, reason)
+            if listener.above is not None and not happenings[listener.on]:
                 raise SettingsError(f"listeners[{k}].above", listener.above, f"'{listener.on}' has no number")
             read.append(listener)
         object.__setattr__(self, "listeners", tuple(read))
 
     def _read_changes(self) -> None:
-        given: Any = self.changes
-        if not isinstance(given, list | tuple):
-            raise SettingsError("changes", given, "must be a list of changes such as {from_round: 5, settings: {...}}")
-        if not given:
+        changes: Any = self.changes
+        if not isinstance(changes, list | tuple):
+            raise SettingsError(
+                "changes", changes, "must be a list of changes such as {from_round: 5, settings: {...}}"
+            )
+        if not changes:
             object.__setattr__(self, "changes", ())
             return
         base = replace(self, changes=())  # what is wrong with the settings themselves is told first
         kind: Any = type(self)
         changeable = declared(kind, "changeable")
         read: list[Change] = []
-        for k, one in enumerate(given):
+        for k, entry in enumerate(changes):
             where = f"changes[{k}]"
-            if not isinstance(one, Change | Mapping):
-                raise SettingsError(where, one, "must be a mapping such as {from_round: 5, settings: {talk: false}}")
-            with below(where):
-                change = one if isinstance(one, Change) else Change.from_json(one)
+            if not isinstance(entry, Change | Mapping):
+                raise SettingsError(where, entry, "must be a mapping such as {from_round: 5, settings: {talk: false}}")
+            with within_field(where):
+                change = entry if isinstance(entry, Change) else Change.from_json(entry)
             if not change.settings:
                 raise SettingsError(f"{where}.settings", {}, "names nothing that changes")
             for name, value in change.settings.items():
                 if name not in changeable:
-                    why = f"cannot change in play; {suggestion(name, changeable)}"
-                    raise SettingsError(f"{where}.settings.{name}", value, why)
+                    reason = f"cannot change in play; {suggestion(name, changeable)}"
+                    raise SettingsError(f"{where}.settings.{name}", value, reason)
                 if change.players and not changeable[name]:
                     raise SettingsError(f"{where}.settings.{name}", value, "changes for all players or for none")
                 if change.players and name == "talk" and value:
-                    why = "can only be taken from some players; switch talk on for all, and off for the others"
-                    raise SettingsError(f"{where}.settings.talk", value, why)
-                with below(f"{where}.settings"):
+                    reason = "can only be taken from some players; switch talk on for all, and off for the others"
+                    raise SettingsError(f"{where}.settings.talk", value, reason)
+                with within_field(f"{where}.settings"):
                     replace(base, **{name: value})
                 if name == "present" and change.until_round is not None:
-                    why = "whoever was taken out does not come back; leave until_round out"
-                    raise SettingsError(f"{where}.until_round", change.until_round, why)
+                    reason = "whoever was taken out does not come back; leave until_round out"
+                    raise SettingsError(f"{where}.until_round", change.until_round, reason)
             read.append(change)
         object.__setattr__(self, "changes", tuple(read))
         for turn in {change.from_round for change in read}:
             try:
-                self._with(tuple(k for k, change in enumerate(self.schedule) if change.holds(turn)))
+                self._with_changes(tuple(k for k, change in enumerate(self.schedule) if change.holds(turn)))
             except SettingsError as error:
                 raise SettingsError("changes", error.value, f"in round {turn}: {error}") from error

@@ -26,19 +26,19 @@ class Submissions:
     missing: list[int] = field(default_factory=list)
     messages: dict[int, object] = field(default_factory=dict)
 
-    def put(self, who: Indices, given: Submissions) -> None:
+    def merge(self, who: Indices, other: Submissions) -> None:
         """Add what players submit, at their own places.
 
         Raises:
             RuntimeError: there are not as many answers as players.
         """
-        if len(given.choices) != len(who):
-            raise RuntimeError(f"{len(given.choices)} answers for {len(who)} players; each must be answered, in order")
-        self.choices[who] = given.choices
-        self.missing += who[given.missing].tolist()
-        if given.messages:
+        if len(other.choices) != len(who):
+            raise RuntimeError(f"{len(other.choices)} answers for {len(who)} players; each must be answered, in order")
+        self.choices[who] = other.choices
+        self.missing += who[other.missing].tolist()
+        if other.messages:
             names = who.tolist()
-            self.messages.update((names[place], text) for place, text in given.messages.items())
+            self.messages.update((names[row], text) for row, text in other.messages.items())
 
 
 class SubmissionReader:
@@ -55,13 +55,13 @@ class SubmissionReader:
         self.submissions = blank
         self._missing, self._messages = self.submissions.missing, self.submissions.messages
 
-    def take(self, place: int, agent: str, action: object) -> None:
+    def take(self, row: int, agent: str, action: object) -> None:
         """Read a player's action; anything but a mapping is none."""
         if not isinstance(action, Mapping):
-            self._missing.append(place)
+            self._missing.append(row)
         elif self._talking:
-            self._messages[place] = action.get("message")
+            self._messages[row] = action.get("message")
         elif "choice" in action:
-            self.submissions.choices[place] = self._number(action["choice"], agent)
+            self.submissions.choices[row] = self._number(action["choice"], agent)
         else:
-            self._missing.append(place)
+            self._missing.append(row)

@@ -24,7 +24,7 @@ from llm_coop_envs.evacuation.room import FloatArray, IntArray
 from llm_coop_envs.evacuation.settings import EvacuationSettings
 from llm_coop_envs.evacuation.vision import view_of
 from llm_coop_envs.util.draws import CONFLICTS, OPTIONS, key_of, side_generator
-from llm_coop_envs.util.packing import packed, unpacked
+from llm_coop_envs.util.packing import pack_value, unpack_value
 
 _KEPT = (
     *("cells", "previous", "inside", "heading", "target", "history", "queue", "planners", "overtaken", "counts"),
@@ -66,7 +66,7 @@ class Crowd:
         self.room = settings.room
         self._view = view_of(self.room)
         count = settings.people
-        fresh: np.random.Generator = unpacked(packed(rng))
+        fresh: np.random.Generator = unpack_value(pack_value(rng))
         self._conflict_rng = side_generator(key_of(rng), CONFLICTS)
         self.option_rng = side_generator(key_of(rng), OPTIONS)
         if positions is not None:
@@ -190,19 +190,19 @@ class Crowd:
     def snapshot(self) -> dict[str, Any]:
         """Return everything that changes, and the attributes, as JSON data."""
         attributes = self.attributes
-        changing = {name: packed(getattr(self, name)) for name in _KEPT}
-        return {**changing, "attributes": None if attributes is None else packed(vars(attributes))}
+        changing = {name: pack_value(getattr(self, name)) for name in _KEPT}
+        return {**changing, "attributes": None if attributes is None else pack_value(vars(attributes))}
 
     @classmethod
     def from_snapshot(cls, settings: EvacuationSettings, data: Mapping[str, Any]) -> Crowd:
         """Restore the crowd that `snapshot` described."""
-        crowd = cls(settings, np.random.default_rng(0), unpacked(data["cells"]))
+        crowd = cls(settings, np.random.default_rng(0), unpack_value(data["cells"]))
         for name in _KEPT:
-            setattr(crowd, name, unpacked(data[name]))
+            setattr(crowd, name, unpack_value(data[name]))
         crowd.people[:] = 0
         crowd.people[crowd.cells[crowd.inside]] = 1
         if data["attributes"] is not None:
-            crowd.attributes = Attributes(**unpacked(data["attributes"]))
+            crowd.attributes = Attributes(**unpack_value(data["attributes"]))
         crowd._keep_disabled(np.array(crowd.disabled_so_far(), dtype=np.int64))
         return crowd
 

@@ -11,6 +11,10 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 Indices = NDArray[np.intp]
+
+MISSING_ACTION, ILLEGAL_CHOICE = "missing_action", "illegal_choice"
+"""Flags of a submission whose choice was replaced."""
+
 # Below this many players a Python loop over their choices beats NumPy's per-call cost.
 _FEW = 8
 
@@ -68,12 +72,12 @@ class ChoiceReader:
         value = int(raw)
         return value if 0 <= value < self.n_choices else -1
 
-    def masks(self, legal: NDArray[np.int8] | None, who: Indices, everyone: bool) -> NDArray[np.int8] | None:
+    def masks(self, legal: NDArray[np.int8] | None, on_turn: Indices, everyone: bool) -> NDArray[np.int8] | None:
         """The masks of all players.
 
         Args:
-            legal: the legal choices of those on turn, (players, choices), or `None` for all.
-            who: who is on turn; players off turn get exactly one choice, which is ignored.
+            legal: the legal choices of the players on turn, (players, choices), or `None` for all.
+            on_turn: the players on turn; players off turn get exactly one choice, which is ignored.
             everyone: whether all players are on turn in this step.
 
         Returns:
@@ -81,20 +85,20 @@ class ChoiceReader:
         """
         if not self.discrete:
             return None
-        if len(who) == 0:
+        if len(on_turn) == 0:
             return self._idle
         if everyone:
             masks = self._every if legal is None else legal
         else:
             masks = self._idle.copy()
-            masks[who] = 1 if legal is None else legal[who]
+            masks[on_turn] = 1 if legal is None else legal[on_turn]
         masks.flags.writeable = False
         return masks
 
     def settle(
         self,
         values: NDArray[Any],
-        who: Indices,
+        on_turn: Indices,
         masks: NDArray[np.int8] | None,
         fallback: Callable[[Indices], NDArray[Any]],
         clean: Callable[[Indices, NDArray[np.float64]], tuple[NDArray[np.float64], NDArray[np.bool_]]],
@@ -103,7 +107,7 @@ class ChoiceReader:
 
         Args:
             values: one per player on turn.
-            who: the players on turn.
+            on_turn: the players on turn.
             masks: from `masks`.
             fallback: for discrete choices, the stand-ins of given players.
             clean: for continuous choices, the usable values and which were replaced.
@@ -112,21 +116,21 @@ class ChoiceReader:
             The legal values, and which were replaced (`None` if none was).
         """
         if masks is None:
-            usable, bad = clean(who, np.asarray(values, dtype=np.float64))
+            usable, bad = clean(on_turn, np.asarray(values, dtype=np.float64))
             return usable, bad if bad.any() else None
-        if len(who) <= _FEW:
+        if len(on_turn) <= _FEW:
             n = self.n_choices
             if masks is self._every:
                 if all(0 <= v < n for v in values.tolist()):
                     return values, None
-            elif all(0 <= v < n and masks[i, v] for i, v in zip(who.tolist(), values.tolist(), strict=True)):
+            elif all(0 <= v < n and masks[i, v] for i, v in zip(on_turn.tolist(), values.tolist(), strict=True)):
                 return values, None
         inside = (values >= 0) & (values < self.n_choices)
         bad = ~inside
         if masks is not self._every:
-            bad |= masks[who, np.where(inside, values, 0)] == 0
+            bad |= masks[on_turn, np.where(inside, values, 0)] == 0
         if not bad.any():
             return values, None
         values = values.copy()
-        values[bad] = fallback(who[bad])
+        values[bad] = fallback(on_turn[bad])
         return values, bad

@@ -1,4 +1,4 @@
-"""What a scenario fills in: the hooks that `ArrayEnv` calls, with what they do where a scenario says nothing."""
+"""The hooks that `ArrayEnv` calls and a scenario fills in, with their defaults."""
 
 from __future__ import annotations
 
@@ -12,9 +12,13 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from llm_coop_envs.interface.actions import Indices
-from llm_coop_envs.util.packing import packed, unpacked
+from llm_coop_envs.interface.question import Number, Question
+from llm_coop_envs.util.packing import pack_value, unpack_value
 
 Event = dict[str, Any]
+
+TALK = "talk"
+"""The phase in which players speak; every other name is one of an act phase, or of a regulator's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +27,7 @@ class Stage:
 
     Attributes:
         phase: its name, `"talk"` or one of the scenario's act phases.
-        levels: who is on turn, step by step; each an array or a list of player indices.
+        levels: the players on turn, step by step; each an array or a list of indices.
     """
 
     phase: str
@@ -35,8 +39,8 @@ class Over:
     """The end of an episode.
 
     Attributes:
-        reason: why, in a few words, for the record.
-        truncated: whether a clock ended it (PettingZoo's truncation) and not the game itself.
+        reason: the reason in a few words, for the record.
+        truncated: whether a clock ended it (PettingZoo's truncation) rather than the game itself.
     """
 
     reason: str
@@ -47,7 +51,7 @@ class Hooks(ABC):
     """A scenario's part of an environment.
 
     Attributes:
-        kept: attributes that a snapshot keeps; whatever `packed` takes.
+        kept: attributes that a snapshot keeps; whatever `pack_value` takes.
         possible_agents: the players' names, in index order; after them the regulator's, if there is one.
         n_players: how many players there are.
         feature_names: the names of the feature columns.
@@ -57,6 +61,11 @@ class Hooks(ABC):
     possible_agents: list[str]
     n_players: int
     feature_names: tuple[str, ...]
+
+    @property
+    @abstractmethod
+    def np_random(self) -> np.random.Generator:
+        """The episode's one generator."""
 
     @abstractmethod
     def _setup(self) -> None:
@@ -88,12 +97,12 @@ class Hooks(ABC):
 
     def _snapshot(self) -> dict[str, Any]:
         """The scenario's part of `get_state`, as JSON data; by default the attributes named by `kept`."""
-        return {name: packed(getattr(self, name)) for name in self.kept}
+        return {name: pack_value(getattr(self, name)) for name in self.kept}
 
     def _restore(self, data: Mapping[str, Any]) -> None:
         """Continue from what `_snapshot` gave."""
         for name in self.kept:
-            setattr(self, name, unpacked(data[name]))
+            setattr(self, name, unpack_value(data[name]))
 
     def _picture(self) -> str:
         """A few lines that show the situation to an onlooker; by default everybody's features."""
@@ -106,6 +115,17 @@ class Hooks(ABC):
     def _legal(self) -> NDArray[np.int8] | None:
         """Legal choices, (players, choices) of 0 and 1; `None` if all are, or choices are continuous."""
         return None
+
+    def _question(self, index: int) -> Question:
+        """What a player on turn is asked in an act phase; by default a number of the choice space."""
+        space = self._choice_space()
+        if isinstance(space, spaces.Discrete):
+            legal = self._legal()
+            if legal is None:
+                return Number(low=0, high=int(space.n) - 1, integer=True, counted=True)
+            listed = tuple((choice, choice) for choice in np.flatnonzero(legal[index]).tolist())
+            return Number(low=listed[0][0], high=listed[-1][0], integer=True, listed=listed)
+        return Number(low=float(space.low[0]), high=float(space.high[0]))
 
     def _fallback(self, who: Indices) -> NDArray[Any]:
         """Discrete choices that stand in for illegal or missing ones; by default the first legal one."""
@@ -128,18 +148,18 @@ class Hooks(ABC):
         return len(self.possible_agents), 1000
 
     def _ordered(self, order: str) -> None:
-        """Let a regulator's order hold from now on; an empty one ends the last. By default only silence is known."""
+        """Put a regulator's order into force; an empty one ends the last. By default only silence is known."""
         return None
 
     def _instead(self, index: int, choice: Any) -> Any:
-        """What counts in place of a choice that a regulator stopped; by default what stands in for a missing one."""
-        who = np.array([index], dtype=np.intp)
+        """The choice that counts in place of a vetoed one; by default the fallback of a missing choice."""
+        player = np.array([index], dtype=np.intp)
         if isinstance(self._choice_space(), spaces.Discrete):
-            return self._fallback(who)[0].item()
-        return self._clean(who, np.array([np.nan]))[0][0].item()
+            return self._fallback(player)[0].item()
+        return self._clean(player, np.array([np.nan]))[0][0].item()
 
     def _welfare(self) -> float:
-        """What the public has of the last round, for a regulator whose reward that is; by default nothing."""
+        """The public's welfare of the last round, for a regulator whose reward it is; by default 0."""
         return 0.0
 
     def _start_event(self) -> Event:

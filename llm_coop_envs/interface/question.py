@@ -114,12 +114,12 @@ class Options:
 
         A letter or number that the question shows never means another option's alias.
         """
-        wanted = " ".join(text.lower().split())
+        wanted_name = " ".join(text.lower().split())
         names = [(o.letter.lower(), o.name.lower(), str(o.choice), *o.aliases) for o in self.options]
         # Column by column: all letters first, then all names, and so on.
-        found = (k for way in range(3) for k, ways in enumerate(names) if wanted and wanted == ways[way])
-        others = (k for k, ways in enumerate(names) if wanted and wanted in ways[3:])
-        index = next(found, next(others, None))
+        matches = (k for way in range(3) for k, ways in enumerate(names) if wanted_name and wanted_name == ways[way])
+        others = (k for k, ways in enumerate(names) if wanted_name and wanted_name in ways[3:])
+        index = next(matches, next(others, None))
         return None if index is None else self.options[index]
 
 

@@ -55,12 +55,12 @@ class UnicodeText(spaces.Text):
         """
         if mask is None and probability is None:
             mask = (None, None)
-        given = {"mask": mask, "probability": probability}
-        for name, one in given.items():
-            if one is not None and one[0] is None:
+        arguments = {"mask": mask, "probability": probability}
+        for name, argument in arguments.items():
+            if argument is not None and argument[0] is None:
                 longest = min(self.max_length, LONGEST_SAMPLE)
-                given[name] = int(self.np_random.integers(self.min_length, longest + 1)), one[1]
-        return super().sample(**given)
+                arguments[name] = int(self.np_random.integers(self.min_length, longest + 1)), argument[1]
+        return super().sample(**arguments)
 
     def __repr__(self) -> str:
         """Name the limit; the sampling alphabet is no property of the space."""

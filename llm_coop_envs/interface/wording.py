@@ -29,7 +29,7 @@ _POWER_OF_TEN = re.compile(r"\d(?:\.\d+)?e\+\d+")
 
 def without_powers(text: str) -> str:
     """A text in which large numbers are written out: 12345700 instead of 1.23457e+07, which readers misread."""
-    return _POWER_OF_TEN.sub(lambda found: f"{float(found[0]):.0f}", text) if "e+" in text else text
+    return _POWER_OF_TEN.sub(lambda match: f"{float(match[0]):.0f}", text) if "e+" in text else text
 
 
 def six_digits(value: float) -> str:
@@ -156,14 +156,14 @@ def check_names(
             f"{folder / name}: uses {', '.join(unknown)}, which no player may know; "
             f"known are {', '.join(sorted(allowed))}"
         )
-    given = set(allowed) | {node.name for node in tree.find_all(nodes.Name) if node.ctx == "store"}
+    defined = set(allowed) | {node.name for node in tree.find_all(nodes.Name) if node.ctx == "store"}
     for included in jinja2.meta.find_referenced_templates(tree):
         if included is None or included not in trees:
-            what = "a template whose name is computed" if included is None else included
-            raise WordingError(f"{folder / name}: includes {what}; include templates of this folder by their names")
+            template = "a template whose name is computed" if included is None else included
+            raise WordingError(f"{folder / name}: includes {template}; include templates of this folder by their names")
         if included in (*including, name):
             raise WordingError(f"{folder / name}: includes {included}, which includes it again; break the circle")
-        check_names(trees, folder, included, given, including=(*including, name))
+        check_names(trees, folder, included, defined, including=(*including, name))
 
 
 def check_quotation(trees: Mapping[str, nodes.Template], folder: Path) -> None:
@@ -201,21 +201,23 @@ class Templates:
             unquoted.
     """
 
-    def __init__(self, folder: Path, wanted: Mapping[str, Collection[str]], *, base: Templates | None = None) -> None:
+    def __init__(
+        self, folder: Path, allowed_names: Mapping[str, Collection[str]], *, base: Templates | None = None
+    ) -> None:
         self.folder = folder
         self._base = base
         self.words: Mapping[str, str] = {**(base.words if base is not None else {}), **_read_words(folder / WORDS)}
         environment = template_environment(folder, self.words)
         trees = read_templates(environment, folder)
         if base is not None:
-            wanted = {name: allowed for name, allowed in wanted.items() if name in trees}
-        for name, allowed in wanted.items():
+            allowed_names = {name: allowed for name, allowed in allowed_names.items() if name in trees}
+        for name, allowed in allowed_names.items():
             if name not in trees:
                 raise WordingError(f"{folder}: the template {name} is missing; add it")
             check_names(trees, folder, name, allowed)
         check_quotation(trees, folder)
         sources = {name: (folder / name).read_text(encoding="utf-8") for name in trees}
-        self._templates = {name: environment.from_string(_with_parts(name, sources)) for name in wanted}
+        self._templates = {name: environment.from_string(_with_parts(name, sources)) for name in allowed_names}
         self._globals = dict(environment.globals)
 
     def render(self, name: str, values: Mapping[str, Any]) -> str:
@@ -248,12 +250,12 @@ def _read_words(path: Path) -> Mapping[str, str]:
     if not path.is_file():
         return {}
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        phrases = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise WordingError(f"{path}: is no JSON ({error})") from error
-    if not isinstance(found, dict) or not all(isinstance(word, str) for word in found.values()):
+    if not isinstance(phrases, dict) or not all(isinstance(word, str) for word in phrases.values()):
         raise WordingError(f"{path}: must hold texts by name")
-    return found
+    return phrases
 
 
 def _with_parts(name: str, sources: Mapping[str, str]) -> str:
@@ -305,13 +307,13 @@ def load_wording(name: str, home: Path, slot_names: frozenset[str]) -> Wording:
         home: the scenario's folder.
         slot_names: the names a template may use.
     """
-    known = wording_names(home)
-    if name in known:
+    shipped = wording_names(home)
+    if name in shipped:
         return Wording(home / PROMPTS / name, slot_names)
     folder = Path(name).expanduser()
     if not folder.is_dir():
         raise WordingError(
-            f"wording={name!r}: is neither one of {', '.join(known)} nor a folder that exists; "
+            f"wording={name!r}: is neither one of {', '.join(shipped)} nor a folder that exists; "
             f"give one of those or a folder with {TEMPLATE}"
         )
     return Wording(folder, slot_names)

@@ -1,4 +1,4 @@
-"""The descriptor of this scenario: what the rest of the package needs to know of it."""
+"""The descriptor of the number contest: where the package finds its parts."""
 
 from __future__ import annotations
 

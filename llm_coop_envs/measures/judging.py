@@ -41,7 +41,7 @@ from llm_coop_envs.policies.llm.playing.answer_counts import AnswerCounts
 from llm_coop_envs.policies.llm.playing.memory import Memory
 from llm_coop_envs.policies.llm.playing.prompter import Prompter, Turn
 from llm_coop_envs.policies.llm.playing.settings import LLMSettings
-from llm_coop_envs.policies.llm.playing.tokens import counter_for
+from llm_coop_envs.policies.llm.tokens import counter_for
 from llm_coop_envs.statistics.intervals import LEVEL
 
 SHOWN_MESSAGES = 20

@@ -12,10 +12,10 @@ from llm_coop_envs.core.scenario import Event, Scenario
 from llm_coop_envs.errors import RunError, SceneError
 from llm_coop_envs.interface.question import Number, Options
 from llm_coop_envs.measures.process import talk_rounds, value_of
-from llm_coop_envs.policies.llm.fastjson import dumps
 from llm_coop_envs.render.scenes.from_events import tracker
 from llm_coop_envs.render.scenes.on_page import face_of, frame
 from llm_coop_envs.render.scenes.tracking import Tracker
+from llm_coop_envs.util.fastjson import dumps
 
 _TALK_READ = 2_000
 """Up to how many players announcements are read, which takes the readers of model answers."""
@@ -48,7 +48,7 @@ class EpisodeReader:
         self._kept: list[Event] = []
         self._choices: list[list[float]] = []
         self._flags: Counter[int] = Counter()
-        self._said: Counter[int] = Counter()
+        self._spoken: Counter[int] = Counter()
         self._phase: str | None = None
         self._end: Event | None = None
         self._questions: Mapping[str, Number | Options] = {}
@@ -69,7 +69,7 @@ class EpisodeReader:
                 elif kind == "message":
                     index, heard = self._index, event["hearers"]
                     speaker = index[event["agent"]]
-                    self._said[speaker] += 1
+                    self._spoken[speaker] += 1
                     self._keep(event)
                     hearers = None if heard is None else json.dumps([index[name] for name in heard])
                     yield event["round"], event["step"], speaker, _sound(event["text"]), hearers
@@ -96,55 +96,57 @@ class EpisodeReader:
             chosen = self._choices[number]
             yield (
                 *(number, name, policies.get(name), personas.get(name), dumps(chosen).decode()),
-                *(chosen[-1] if chosen else None, self._said[number], self._flags[number]),
+                *(chosen[-1] if chosen else None, self._spoken[number], self._flags[number]),
             )
 
-    def about(self) -> dict[str, Any]:
+    def summarise(self) -> dict[str, Any]:
         """The rest."""
-        policies, personas = self._counted
+        policies, personas = self._top_policies_and_personas
         few = len(self._index) <= _NAMED
-        options = next((one for one in self._questions.values() if isinstance(one, Options)), None)
+        options = next((question for question in self._questions.values() if isinstance(question, Options)), None)
         return {
             "scenario": self._scenario.title,
             "kind": self._face.kind,
             "still": self._still,
             "players": len(self._index),
             "names": self._names if few else [],
-            "rounds": [one["round"] for one in (*self.frames, *self.moving())],
+            "rounds": [shot["round"] for shot in (*self.frames, *self.moving())],
             "sees": self._face.sight is not None and few,
             "moments": self._moments(),
             "policies": policies,
             "personas": personas,
-            "options": None if options is None else {str(one.choice): one.name for one in options.options},
-            "talk": sum(self._said.values()),
+            "options": None if options is None else {str(option.choice): option.name for option in options.options},
+            "talk": sum(self._spoken.values()),
             "end": None if self._end is None else self._end["reason"],
         }
 
     @functools.cached_property
-    def _counted(self) -> tuple[dict[str, int], dict[str, int]]:
+    def _top_policies_and_personas(self) -> tuple[dict[str, int], dict[str, int]]:
         policies, personas = self._header.get("policies", {}).values(), filter(None, self._personas.values())
         return dict(Counter(policies).most_common(200)), dict(Counter(personas).most_common(200))
 
     @property
     def _names(self) -> list[str]:
-        found: list[str] = [*self._start["agents"], *self._extra]
-        return found
+        names: list[str] = [*self._start["agents"], *self._extra]
+        return names
 
     @functools.cached_property
     def _personas(self) -> Mapping[str, str]:
         """Those of the scenario, those that language models were given, and what a population drew."""
-        found: dict[str, str] = {}
+        personas: dict[str, str] = {}
         columns = list(self._header.get("people", {}).values())
         if columns:
-            drawn = zip(*([one["values"][code] for code in one["codes"]] for one in columns), strict=True)
-            found = {name: ", ".join(map(str, one)) for name, one in zip(self._start["agents"], drawn, strict=False)}
+            drawn = zip(*([column["values"][code] for code in column["codes"]] for column in columns), strict=True)
+            personas = {
+                name: ", ".join(map(str, codes)) for name, codes in zip(self._start["agents"], drawn, strict=False)
+            }
         if self._face.personas is not None:
             for name, persona in zip(self._start["agents"], self._face.personas(self._start), strict=True):
-                found[name] = ", ".join(filter(None, (persona, found.get(name))))
-        for one in self._header.get("answers", []):
-            for seat, persona in one.get("personas", {}).items():
-                found[seat] = ", ".join(filter(None, (persona, found.get(seat))))
-        return found
+                personas[name] = ", ".join(filter(None, (persona, personas.get(name))))
+        for answers in self._header.get("answers", []):
+            for seat, persona in answers.get("personas", {}).items():
+                personas[seat] = ", ".join(filter(None, (persona, personas.get(seat))))
+        return personas
 
     def _begin(self, event: Event) -> None:
         following = self._following = tracker(event, table=self._scenario.page is None)
@@ -158,9 +160,9 @@ class EpisodeReader:
             self._index = {name: number for number, name in enumerate(self._names)}
         self._choices = [[] for _ in self._index]
         self.blind = type(following)._choose is Tracker._choose
-        asked = self._scenario.measured.asked
-        if asked is not None and len(self._index) <= _NAMED:
-            self._questions = asked(event)
+        questions_of = self._scenario.measured.asked
+        if questions_of is not None and len(self._index) <= _NAMED:
+            self._questions = questions_of(event)
         scene = following.scene()
         self._still = self._face.still(scene)
         if self._face.kind == "room":  # where everybody stands before anything happens
@@ -182,31 +184,31 @@ class EpisodeReader:
         elif kind == "end":
             self._end = event
 
-    def _choose(self, who: int, event: Event) -> None:
+    def _choose(self, agent_index: int, event: Event) -> None:
         if event["flags"]:
-            self._flags[who] += 1
+            self._flags[agent_index] += 1
         # What a scenario's question is about is what is chosen first in a round.
         self._phase = self._phase or event["phase"]
         choice = event["choice"]
         if event["phase"] == self._phase and isinstance(choice, int | float):
             question = self._questions.get(event["agent"]) if self._questions else None
-            self._choices[who].append(choice if question is None else value_of(choice, question))
+            self._choices[agent_index].append(choice if question is None else value_of(choice, question))
 
     def _keep(self, event: Event) -> None:
         if not self._large or event["type"] not in ("message", "choice"):
             self._kept.append(event)
 
     def _moments(self) -> list[dict[str, Any]]:
-        found: list[tuple[int, str]] = []
+        moments: list[tuple[int, str]] = []
         if self._end is not None and self._face.moments is not None:
-            found += self._face.moments(self._kept)
-        if self._questions and self._said and not self._large and len(self._index) <= _TALK_READ:
-            for one in talk_rounds(self._kept, self._scenario.measured):
-                if one.agreement is not None:
-                    what, who = one.agreement
-                    found.append((one.number, f"first agreement: {len(who)} said and chose {what:g}"))
+            moments += self._face.moments(self._kept)
+        if self._questions and self._spoken and not self._large and len(self._index) <= _TALK_READ:
+            for talk_round in talk_rounds(self._kept, self._scenario.measured):
+                if talk_round.agreement is not None:
+                    value, speakers = talk_round.agreement
+                    moments.append((talk_round.number, f"first agreement: {len(speakers)} said and chose {value:g}"))
                     break
-        return [{"round": number, "text": text} for number, text in sorted(found)]
+        return [{"round": number, "text": text} for number, text in sorted(moments)]
 
 
 def _sound(text: str) -> str:

@@ -15,13 +15,13 @@ from typing import Any
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.page.index import LARGE, Index, Taking
 from llm_coop_envs.page.known_runs import KnownRuns
-from llm_coop_envs.policies.llm.fastjson import loads
 from llm_coop_envs.policies.llm.journal import read_from
 from llm_coop_envs.policies.llm.journal.frames import FOLDER
 from llm_coop_envs.render.scenes.from_events import frames
 from llm_coop_envs.render.scenes.on_page import face_of
 from llm_coop_envs.runs.control import ask
 from llm_coop_envs.runs.folder import Run, open_run
+from llm_coop_envs.util.fastjson import loads
 
 PAGE = 50
 _MOST_PAGE = 500
@@ -54,8 +54,8 @@ class Episodes:
         apart: whether what is large is read by a process of its own; else at once.
     """
 
-    def __init__(self, known: KnownRuns, *, apart: bool = True) -> None:
-        self._known = known
+    def __init__(self, known_runs: KnownRuns, *, apart: bool = True) -> None:
+        self._known = known_runs
         self._apart = apart
         self._busy: dict[tuple[Path, str], subprocess.Popen[bytes]] = {}
         self._lock = threading.Lock()
@@ -64,7 +64,7 @@ class Episodes:
         self._scenes = functools.lru_cache(maxsize=4)(self._scenes_of)
         self._index = functools.lru_cache(maxsize=64)(lambda folder, digest: Index(open_run(folder)))
 
-    def about(self, name: str, condition: str, seed: int) -> dict[str, Any]:
+    def summarise(self, name: str, condition: str, seed: int) -> dict[str, Any]:
         """The episode without its frames.
 
         Raises:
@@ -72,30 +72,30 @@ class Episodes:
             Indexing: it is being read.
         """
         index, live, share = self._ready(name, condition, seed)
-        with index.opened() as table:
+        with index.connect() as table:
             (text,) = _one(table, "SELECT about FROM episodes WHERE name = ?", f"{condition}/{seed}")
-        more = {"live": live, "reading": share, "condition": condition, "seed": seed, "run": name}
-        return {**json.loads(text), **more}
+        context = {"live": live, "reading": share, "condition": condition, "seed": seed, "run": name}
+        return {**json.loads(text), **context}
 
-    def frames(self, name: str, condition: str, seed: int, first: int, most: int) -> list[dict[str, Any]]:
+    def frames(self, name: str, condition: str, seed: int, first: int, count: int) -> list[dict[str, Any]]:
         """Some frames, each with what was said in its round."""
         index, *_ = self._ready(name, condition, seed)
         episode = f"{condition}/{seed}"
-        with index.opened() as table:
+        with index.connect() as table:
             rows = table.execute(
                 "SELECT place, frame FROM frames WHERE episode = ? AND place >= ? ORDER BY place LIMIT ?",
-                (episode, first, most),
+                (episode, first, count),
             ).fetchall()
-            found = [{"place": place, **json.loads(text)} for place, text in rows]
-            for one in found:
-                said = table.execute(
+            frames = [{"place": number, **json.loads(text)} for number, text in rows]
+            for frame in frames:
+                messages = table.execute(
                     "SELECT agent, text, hearers, step FROM messages WHERE episode = ? AND round = ? "
                     "ORDER BY id LIMIT ?",
-                    (episode, one["round"], _SAID + 1),
+                    (episode, frame["round"], _SAID + 1),
                 ).fetchall()
-                one["said"] = [_message(*row) for row in said[:_SAID]]
-                one["unsent"] = len(said) > _SAID
-        return found
+                frame["said"] = [_message(*row) for row in messages[:_SAID]]
+                frame["unsent"] = len(messages) > _SAID
+        return frames
 
     def agents(self, name: str, condition: str, seed: int, query: Mapping[str, str]) -> dict[str, Any]:
         """A page of agents.
@@ -113,13 +113,13 @@ class Episodes:
         reading = ""
         try:
             self._take_journal(index)
-        except Indexing as left:
-            reading = str(left)
+        except Indexing as progress:
+            reading = str(progress)
         sort = query.get("sort", "number")
         column = _SORTED.get(sort.lstrip("-"), "number")
         down = " DESC" if sort.startswith("-") else ""
-        first, most = integer(query, "first", 0), min(integer(query, "most", PAGE), _MOST_PAGE)
-        with index.opened() as table:
+        first, count = integer(query, "first", 0), min(integer(query, "most", PAGE), _MOST_PAGE)
+        with index.connect() as table:
             about, mark = _one(table, "SELECT about, mark FROM episodes WHERE name = ?", episode)
             players = json.loads(about)["players"]
             where, values, total = _filter(table, episode, query, large=players > _LARGE)
@@ -135,21 +135,21 @@ class Episodes:
                 "SELECT number, name, policy, persona, choices, said, flags FROM "
                 f"(SELECT number FROM agents WHERE {where} ORDER BY {column}{down}, number LIMIT ? OFFSET ?) "
                 f"CROSS JOIN agents USING (number) WHERE episode = ? ORDER BY {column}{down}, number",
-                (*values, most, skipped, episode),
+                (*values, count, skipped, episode),
             ).fetchall()
-            found = []
-            for number, who, policy, persona, choices, said, flags in rows:
-                used = _used(table, episode, who)
-                row = {"number": number, "name": who, "policy": policy, "persona": persona, "said": said}
-                found.append({**row, "flags": flags, "choices": json.loads(choices)[-24:], **used})
-        return {"total": total, "counted": counted, "first": first, "rows": found, "reading": reading}
+            agents = []
+            for number, agent, policy, persona, choices, messages_said, flags in rows:
+                used = _used(table, episode, agent)
+                row = {"number": number, "name": agent, "policy": policy, "persona": persona, "said": messages_said}
+                agents.append({**row, "flags": flags, "choices": json.loads(choices)[-24:], **used})
+        return {"total": total, "counted": counted, "first": first, "rows": agents, "reading": reading}
 
     def _count(self, table: sqlite3.Connection, of: tuple[str, str, str], where: str, values: list[Any]) -> int:
         """How many agents fulfil a condition; kept, as counting a million takes long and more pages are looked at."""
         if where == f"episode = ? AND {_MODEL}":
-            found = table.execute("SELECT agents FROM models WHERE (episode, model) = (?, ?)", values[1:]).fetchone()
-            if found is not None:
-                return int(found[0])
+            counted = table.execute("SELECT agents FROM models WHERE (episode, model) = (?, ?)", values[1:]).fetchone()
+            if counted is not None:
+                return int(counted[0])
         key = (*of, where, *values)
         if key not in self._totals:
             if len(self._totals) > _KEPT_TOTALS:
@@ -162,15 +162,15 @@ class Episodes:
         index, live, _ = self._ready(name, condition, seed, whole=True)
         episode = f"{condition}/{seed}"
         self._take_journal(index)
-        with index.opened() as table:
+        with index.connect() as table:
             row = table.execute(
                 "SELECT name, policy, persona, choices, flags FROM agents WHERE episode = ? AND number = ?",
                 (episode, number),
             ).fetchone()
             if row is None:
                 raise RunError(f"{name}, {episode}: has no agent {number}")
-            who, policy, persona, choices, flags = row
-            said = table.execute(
+            agent, policy, persona, choices, flags = row
+            messages = table.execute(
                 "SELECT round, step, agent, text, hearers FROM messages WHERE episode = ? AND (agent = ? OR "
                 "hearers IS NULL OR EXISTS (SELECT 1 FROM json_each(hearers) WHERE value = ?)) ORDER BY id LIMIT 4000",
                 (episode, number, number),
@@ -178,14 +178,14 @@ class Episodes:
             calls = table.execute(
                 "SELECT id, step, call, attempt, tokens, cost, model, failed FROM calls WHERE episode = ? "
                 "AND agent = ? ORDER BY step, id LIMIT 5000",
-                (episode, who),
+                (episode, agent),
             ).fetchall()
-            used = _used(table, episode, who)
+            used = _used(table, episode, agent)
         names = ("id", "step", "call", "attempt", "tokens", "cost", "model", "failed")
         return {
-            **{"number": number, "name": who, "policy": policy, "persona": persona, "flags": flags, "live": live},
+            **{"number": number, "name": agent, "policy": policy, "persona": persona, "flags": flags, "live": live},
             "choices": json.loads(choices),
-            "said": [{"round": r, "step": s, "agent": a, "text": t, "own": a == number} for r, s, a, t, _ in said],
+            "said": [{"round": r, "step": s, "agent": a, "text": t, "own": a == number} for r, s, a, t, _ in messages],
             "calls": [dict(zip(names, call, strict=True)) for call in calls],
             **used,
         }
@@ -193,24 +193,24 @@ class Episodes:
     def call(self, name: str, number: int) -> dict[str, Any]:
         """One question with its answer, from the journal."""
         index = self._index_of(self._known.run(name))
-        with index.opened() as table:
-            found = table.execute("SELECT part, start, line FROM calls WHERE id = ?", (number,)).fetchone()
-        if found is None:
+        with index.connect() as table:
+            position = table.execute("SELECT part, start, line FROM calls WHERE id = ?", (number,)).fetchone()
+        if position is None:
             raise RunError(f"{name}: has no question {number}")
-        part, start, line = found
+        part, start, line = position
         commit = next(read_from(index.run.folder / FOLDER / part, start), None)
         lines = [] if commit is None else commit.data.splitlines()
         try:
-            held = loads(lines[line])
-            question = held["request"]
+            entry = loads(lines[line])
+            question = entry["request"]
         except (IndexError, ValueError, KeyError) as error:
             raise RunError(
                 f"{name}: the journal's part {part} is no longer what was read; load the page again"
             ) from error
         settings = {key: value for key, value in question.items() if key not in ("messages", "extra")}
-        reply = held.get("reply", {})
+        reply = entry.get("reply", {})
         return {
-            "key": held["key"],
+            "key": entry["key"],
             "messages": [{"role": role, "text": text} for role, text in question["messages"]],
             "settings": settings,
             "reply": {
@@ -218,10 +218,10 @@ class Episodes:
             },
             "latency": reply.get("latency"),
             "cost": reply.get("cost"),
-            "error": held.get("error", {}).get("message"),
+            "error": entry.get("error", {}).get("message"),
         }
 
-    def sight(self, name: str, condition: str, seed: int, place: int, number: int) -> dict[str, Any]:
+    def sight(self, name: str, condition: str, seed: int, number_of_frame: int, number: int) -> dict[str, Any]:
         """What one player saw when a frame was taken."""
         run = self._known.run(name)
         face = face_of(_condition(run, condition).spec.page)
@@ -229,12 +229,12 @@ class Episodes:
         if face.sight is None:
             raise RunError(f"{name}, {episode}: what a player sees cannot be said in this scenario")
         index, live, _ = self._ready(name, condition, seed)
-        with index.opened() as table:
+        with index.connect() as table:
             (mark,) = _one(table, "SELECT mark FROM episodes WHERE name = ?", episode)
         scenes = self._scenes(name, condition, seed, mark, live)
-        scene = next((one for at, one in enumerate(scenes) if at == place), None)
+        scene = next((candidate for at, candidate in enumerate(scenes) if at == number_of_frame), None)
         if scene is None or not 0 <= number < len(scene.agents):
-            raise RunError(f"{name}, {episode}: has no frame {place} with a player {number}")
+            raise RunError(f"{name}, {episode}: has no frame {number_of_frame} with a player {number}")
         return face.sight(scene, number)
 
     def _scenes_of(self, name: str, condition: str, seed: int, mark: str, live: bool) -> Sequence[Any]:
@@ -246,20 +246,20 @@ class Episodes:
         return frames(events, per="round")
 
     def _index_of(self, run: Run) -> Index:
-        found: Index = self._index(run.folder, run.manifest["digest"])
-        return found
+        index: Index = self._index(run.folder, run.manifest["digest"])
+        return index
 
     def reading(self, run: Run) -> dict[str, int]:
         """How many percent were read of what is being read of a run; "" is its journal."""
-        found = {}
+        percentages = {}
         for folder, episode in list(self._busy):
             if folder == run.folder:
                 index = self._index_of(run)
-                left, total = index.journal_left() if not episode else (0, 1)
+                unread, total = index.journal_left() if not episode else (0, 1)
                 condition, _, seed = episode.rpartition("/")
                 share = index.share(episode, index.mark(condition, int(seed))) if episode else None
-                found[episode] = share or 100 - 100 * left // max(1, total)
-        return found
+                percentages[episode] = share or 100 - 100 * unread // max(1, total)
+        return percentages
 
     def _ready(self, name: str, condition: str, seed: int, *, whole: bool = False) -> tuple[Index, bool, int | None]:
         """The index that holds the episode as it is now, whether it is being played, and how far it is being read.
@@ -276,7 +276,7 @@ class Episodes:
             return index, True, None
         self._following.pop((run.folder, episode), None)
         mark = index.mark(condition, seed)
-        if not index.known(episode, mark):
+        if not index.holds(episode, mark):
             if self._apart and index.large(condition, seed) and self._read_apart(run, episode):
                 share = index.share(episode, mark)
                 if share is None or whole:
@@ -289,35 +289,39 @@ class Episodes:
     def _take_live(self, index: Index, run: Run, episode: str) -> None:
         """Fetch what is new of an episode that is being played."""
         sessions = self._known.live_of(run.folder)
-        told = next((one["playing"][episode] for one in sessions.values() if episode in one["playing"]), None)
-        if told is None:
+        progress = next(
+            (session["playing"][episode] for session in sessions.values() if episode in session["playing"]), None
+        )
+        if progress is None:
             raise RunError(f"{run.folder}: episode {episode} is not there yet")
-        if "by" not in told:
+        if "by" not in progress:
             raise RunError(f"{episode}: is being played on another machine; it is shown when it is finished")
-        if not told["events"]:
+        if not progress["events"]:
             raise RunError(f"{episode}: has begun, and no round of it is there yet; players that learn do so first")
-        if told["events"] > _MOST_LIVE:
-            raise RunError(f"{episode}: {told['events']:,} events so far; it is shown when it is finished")
+        if progress["events"] > _MOST_LIVE:
+            raise RunError(f"{episode}: {progress['events']:,} events so far; it is shown when it is finished")
         with self._lock:
             if len(self._following) > _KEPT_LIVE:
                 self._following.clear()
-            held = self._following.get((run.folder, episode))
-            if held is None or held.by != told["by"] or not index.known(episode, held.mark):
-                held = self._following[run.folder, episode] = _Following(told["by"], Taking(index, episode, {}))
-            if len(held.events) != told["events"]:
+            following = self._following.get((run.folder, episode))
+            if following is None or following.by != progress["by"] or not index.holds(episode, following.mark):
+                following = self._following[run.folder, episode] = _Following(
+                    progress["by"], Taking(index, episode, {})
+                )
+            if len(following.events) != progress["events"]:
                 try:
-                    held.fetch(episode)
+                    following.fetch(episode)
                 except (OSError, RunError) as error:
                     del self._following[run.folder, episode]
                     raise RunError(f"{episode}: is no longer being played; load the page again") from error
 
     def _take_journal(self, index: Index) -> None:
-        left, total = index.journal_left()
+        unread, total = index.journal_left()
         # The end of what a process reads is its own, too: whoever takes it in here waits until that is done.
-        large = left > LARGE or (left and (index.run.folder, "") in self._busy)
+        large = unread > LARGE or (unread and (index.run.folder, "") in self._busy)
         if large and self._apart and self._read_apart(index.run, ""):
-            raise Indexing(f"the journal, {100 - 100 * left // total} %")
-        if left:
+            raise Indexing(f"the journal, {100 - 100 * unread // total} %")
+        if unread:
             with self._lock:
                 index.take_journal()
 
@@ -331,16 +335,18 @@ class Episodes:
         with self._lock:
             busy = self._busy.get(key)
             if busy is None:
-                words = [sys.executable, "-m", "llm_coop_envs.page.index", str(run.folder)]
+                command = [sys.executable, "-m", "llm_coop_envs.page.index", str(run.folder)]
                 busy = self._busy[key] = subprocess.Popen(
-                    words + ([episode] if episode else []), stderr=subprocess.PIPE, stdin=subprocess.DEVNULL
+                    command + ([episode] if episode else []), stderr=subprocess.PIPE, stdin=subprocess.DEVNULL
                 )
             if busy.poll() is None:
                 return True
             del self._busy[key]
-        _, said = busy.communicate()
+        _, errors = busy.communicate()
         if busy.returncode:
-            raise RunError(said.decode(errors="replace").strip().splitlines()[-1:][0] if said.strip() else "it failed")
+            raise RunError(
+                errors.decode(errors="replace").strip().splitlines()[-1:][0] if errors.strip() else "it failed"
+            )
         return False
 
     def close(self) -> None:
@@ -371,12 +377,12 @@ class _Following:
             OSError: nobody is there any more.
             RunError: it is not being played any more, or damaged.
         """
-        there = -1
-        while len(self.events) != there:
-            what = {"do": "events", "episode": episode, "first": len(self.events), "most": _FETCHED}
-            answer = ask(self.by, what)
-            there = min(answer["there"], _MOST_LIVE)
-            if not answer["events"] or len(self.events) > there:
+        available = -1
+        while len(self.events) != available:
+            order = {"do": "events", "episode": episode, "first": len(self.events), "most": _FETCHED}
+            answer = ask(self.by, order)
+            available = min(answer["there"], _MOST_LIVE)
+            if not answer["events"] or len(self.events) > available:
                 break
             self.events += answer["events"]
             self._taking.add(answer["events"])
@@ -385,10 +391,10 @@ class _Following:
 
 
 def _condition(run: Run, name: str) -> Any:
-    found = next((one for one in run.conditions if one.name == name), None)
-    if found is None:
+    condition = next((candidate for candidate in run.conditions if candidate.name == name), None)
+    if condition is None:
         raise RunError(f"{run.folder}: has no condition '{name}'")
-    return found
+    return condition
 
 
 def _filter(
@@ -429,20 +435,22 @@ def _filter(
             except ValueError as error:
                 raise RunError(f"{name}={text(name)!r}: must be a number") from error
     if text("said"):
-        total = _said(table, episode, text("said"), where, values)
+        total = _filter_by_message(table, episode, text("said"), where, values)
     return " AND ".join(where), values, total
 
 
-def _said(table: sqlite3.Connection, episode: str, text: str, where: list[str], values: list[Any]) -> int | None:
+def _filter_by_message(
+    table: sqlite3.Connection, episode: str, text: str, where: list[str], values: list[Any]
+) -> int | None:
     """Add the condition that agents said a text; how many did at least, if they are too many to be listed."""
     if counted := len(text) >= 3 and "\0" not in text:  # what the search by words takes
-        found = table.execute(
+        speakers = table.execute(
             "SELECT agent FROM said CROSS JOIN messages ON id = said.rowid WHERE said MATCH ? AND episode = ? LIMIT ?",
             ('"' + text.replace('"', '""') + '"', episode, _MOST_FOUND),
         ).fetchall()
-        if len(found) < _MOST_FOUND:
+        if len(speakers) < _MOST_FOUND:
             where.append("number IN (SELECT value FROM json_each(?))")
-            values.append(json.dumps(sorted({agent for (agent,) in found})))
+            values.append(json.dumps(sorted({agent for (agent,) in speakers})))
             return None
     # So many said it that those who come first are soon found, one by one.
     where.append(
@@ -467,10 +475,10 @@ def _message(agent: int, text: str, hearers: str | None, step: int) -> dict[str,
 
 
 def _one(table: sqlite3.Connection, statement: str, *values: Any) -> tuple[Any, ...]:
-    found: tuple[Any, ...] | None = table.execute(statement, values).fetchone()
-    if found is None:
+    row: tuple[Any, ...] | None = table.execute(statement, values).fetchone()
+    if row is None:
         raise RunError("the index does not hold it any more; load the page again")
-    return found
+    return row
 
 
 def integer(query: Mapping[str, str], name: str, default: int | None = None) -> int:

@@ -25,17 +25,17 @@ from typing import Any
 from llm_coop_envs.core.scenario import Event
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.page.episode_reader import EpisodeReader
-from llm_coop_envs.policies.llm.fastjson import loads
 from llm_coop_envs.policies.llm.journal import journal_files, read_from
 from llm_coop_envs.runs.folder import Run, open_run
 from llm_coop_envs.storage.lock import FileLock
+from llm_coop_envs.util.fastjson import loads
 
 FORMAT = 3
 LARGE = 1 << 20
 """From how many compressed bytes on a process of its own reads them."""
 _COUNTED = 50_000
 _SCHEMA = Path(__file__).with_name("schema.sql").read_text(encoding="utf-8")
-_INDEXES = {one.split()[5]: one for one in _SCHEMA.splitlines() if "EXISTS agents_" in one}
+_INDEXES = {statement.split()[5]: statement for statement in _SCHEMA.splitlines() if "EXISTS agents_" in statement}
 _BLOCK = 1 << 20
 _TOLD_SECONDS = 0.5
 _READ = " % of "
@@ -53,13 +53,13 @@ class Index:
     def __init__(self, run: Run) -> None:
         self.run = run
         self.path = _place(run)
-        with self.opened() as table:
+        with self.connect() as table:
             table.execute("PRAGMA journal_mode=WAL")
             if table.execute("SELECT 1 FROM sqlite_master WHERE name = 'parts'").fetchone() is None:
                 table.executescript(_SCHEMA)
 
     @contextlib.contextmanager
-    def opened(self) -> Iterator[sqlite3.Connection]:
+    def connect(self) -> Iterator[sqlite3.Connection]:
         """A connection; what is changed is kept if the block ends well.
 
         Raises:
@@ -80,25 +80,25 @@ class Index:
         """What tells an episode's file from another one of its name; `RunError` if it is not there."""
         path = self.run.events_path(condition, seed)
         try:
-            held = path.stat()
+            status = path.stat()
         except OSError as error:
             raise RunError(f"{path}: cannot be read ({error.strerror}); the episode is not there (yet)") from error
-        return f"{held.st_size} {held.st_mtime_ns}"
+        return f"{status.st_size} {status.st_mtime_ns}"
 
     def large(self, condition: str, seed: int) -> bool:
         """Whether taking in an episode takes long."""
         return self.run.events_path(condition, seed).stat().st_size > LARGE
 
-    def known(self, name: str, mark: str) -> bool:
+    def holds(self, name: str, mark: str) -> bool:
         """Whether an episode was taken in as it is now."""
-        with self.opened() as table:
+        with self.connect() as table:
             return bool(table.execute("SELECT 1 FROM episodes WHERE name = ? AND mark = ?", (name, mark)).fetchone())
 
     def share(self, name: str, mark: str) -> int | None:
         """How many percent of an episode were read, if some of it can be shown; `None` if it cannot."""
-        with self.opened() as table:
-            found = table.execute("SELECT mark FROM episodes WHERE name = ?", (name,)).fetchone()
-        percent, _, of = ("" if found is None else str(found[0])).partition(_READ)
+        with self.connect() as table:
+            row = table.execute("SELECT mark FROM episodes WHERE name = ?", (name,)).fetchone()
+        percent, _, of = ("" if row is None else str(row[0])).partition(_READ)
         return int(percent) if of == mark else None
 
     def take_episode(self, condition: str, seed: int) -> None:
@@ -108,12 +108,12 @@ class Index:
             RunError: it is not there, or damaged.
         """
         name, mark = f"{condition}/{seed}", self.mark(condition, seed)
-        if self.known(name, mark):
+        if self.holds(name, mark):
             return
         if self.large(condition, seed):
             with FileLock(self.path.with_suffix(".lock")) as lock:
                 lock.take(wait=True)
-                if not self.known(name, mark):
+                if not self.holds(name, mark):
                     self._take_large(name, mark, self.run.events_path(condition, seed))
         else:
             header, events = self.run.read_events(condition, seed)
@@ -123,12 +123,12 @@ class Index:
 
     def _take_large(self, name: str, mark: str, path: Path) -> None:
         """Take in an episode bit by bit, so that what was read can be shown; first of all its first round."""
-        found = self.run.changed(self.run.file_name(path))
-        if found:
-            raise RunError(f"{found[0]}; restore it, or run the study again with -o to replace it")
+        changes = self.run.describe_damage(self.run.file_name(path))
+        if changes:
+            raise RunError(f"{changes[0]}; restore it, or run the study again with -o to replace it")
         try:
             taking = Taking(self, name, {}, large=True)
-            with _opened(path) as (file, _):
+            with _open_compressed(path) as (file, _):
                 file.readline()
                 taking.add([loads(file.readline())])
                 for lines in _blocks(file) if taking.reader.blind else ():
@@ -136,8 +136,8 @@ class Index:
                     if taking.reader.frames:
                         break
                 taking.keep(f"0{_READ}{mark}", agents=False)
-            with _opened(path) as (file, share):
-                taking.again(loads(file.readline()))
+            with _open_compressed(path) as (file, share):
+                taking.start_again(loads(file.readline()))
                 taking.add([loads(file.readline())])
                 due = 0.0
                 for lines in _blocks(file):
@@ -153,7 +153,7 @@ class Index:
 
     def journal_left(self) -> tuple[int, int]:
         """How many bytes of the journal were not taken in, and how many there are."""
-        with self.opened() as table:
+        with self.connect() as table:
             until = dict(table.execute("SELECT name, until FROM parts").fetchall())
         sizes = {path.name: path.stat().st_size for path in journal_files(self.run.folder)}
         return sum(size - until.get(name, 0) for name, size in sizes.items()), sum(sizes.values())
@@ -162,7 +162,7 @@ class Index:
         """Take in what was answered since."""
         count = 0
         for path in journal_files(self.run.folder):
-            with self.opened() as table:
+            with self.connect() as table:
                 row = table.execute("SELECT until FROM parts WHERE name = ?", (path.name,)).fetchone()
                 due = 0.0
                 for end, rows in _calls(path, row[0] if row else 0):
@@ -176,7 +176,7 @@ class Index:
                     if time.monotonic() >= due:
                         table.commit()
                         due = time.monotonic() + _TOLD_SECONDS
-        with self.opened() as table:
+        with self.connect() as table:
             table.execute("DELETE FROM models")
             if count > _COUNTED:  # else it is quickly counted when it is asked for
                 table.execute(
@@ -199,20 +199,22 @@ class Taking:
         self._index = index
         self._name = name
         self._large = large
-        self._scenario = next(one.spec for one in index.run.conditions if one.name == name.rpartition("/")[0])
-        self._said: list[tuple[Any, ...]] = []
+        self._scenario = next(
+            condition.spec for condition in index.run.conditions if condition.name == name.rpartition("/")[0]
+        )
+        self._spoken: list[tuple[Any, ...]] = []
         self._about: dict[str, Any] = {"rounds": ()}
         self._anew = True
-        self.again(header)
+        self.start_again(header)
 
-    def again(self, header: dict[str, Any]) -> None:
+    def start_again(self, header: dict[str, Any]) -> None:
         """Read it again from its start; what was kept is shown until there is more."""
         self.reader = EpisodeReader(self._scenario, header, large=self._large)
         self._frames = 0
 
     def add(self, events: Iterable[Event]) -> None:
         """Read its next events."""
-        self._said += self.reader.messages(events)
+        self._spoken += self.reader.messages(events)
 
     def keep(self, mark: str, *, agents: bool = True) -> None:
         """Keep what was read so far.
@@ -225,30 +227,30 @@ class Taking:
         frames: list[dict[str, Any]] = []
         if agents or len(reader.frames) >= len(self._about["rounds"]):
             frames = [*reader.frames[self._frames :], *reader.moving()]
-            self._about = reader.about()
-        with self._index.opened() as table:
+            self._about = reader.summarise()
+        with self._index.connect() as table:
             table.execute("BEGIN IMMEDIATE")
             if self._anew:
                 _forget(table, name)
                 self._anew = False
             (last,) = table.execute("SELECT COALESCE(MAX(id), 0) FROM messages").fetchone()
             into = "INSERT INTO messages (episode, round, step, agent, text, hearers) VALUES (?, ?, ?, ?, ?, ?)"
-            table.executemany(into, ((name, *message) for message in self._said))
+            table.executemany(into, ((name, *message) for message in self._spoken))
             table.execute("INSERT INTO said (rowid, text) SELECT id, text FROM messages WHERE id > ?", (last,))
-            rows = ((name, place, one["round"], _json(one)) for place, one in enumerate(frames, self._frames))
+            rows = ((name, number, frame["round"], _json(frame)) for number, frame in enumerate(frames, self._frames))
             table.executemany("INSERT OR REPLACE INTO frames VALUES (?, ?, ?, ?)", rows)
             if agents:
                 table.execute("DELETE FROM agents WHERE episode = ?", (name,))
                 # Made at the end, indexes of a million rows take a third of the time.
                 late = _INDEXES if self._large and table.execute("SELECT 1 FROM agents").fetchone() is None else {}
-                for one in late:
-                    table.execute(f"DROP INDEX {one}")
+                for index_name in late:
+                    table.execute(f"DROP INDEX {index_name}")
                 into = "INSERT INTO agents VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
                 table.executemany(into, ((name, *row) for row in reader.agents()))
                 for statement in late.values():
                     table.execute(statement)
             table.execute("INSERT OR REPLACE INTO episodes VALUES (?, ?, ?)", (name, mark, _json(self._about)))
-        self._said.clear()
+        self._spoken.clear()
         self._frames = len(reader.frames)
 
 
@@ -262,7 +264,7 @@ def _forget(table: sqlite3.Connection, name: str) -> None:
 
 
 @contextlib.contextmanager
-def _opened(path: Path) -> Iterator[tuple[gzip.GzipFile, Callable[[], float]]]:
+def _open_compressed(path: Path) -> Iterator[tuple[gzip.GzipFile, Callable[[], float]]]:
     """A compressed file, and how many percent of it were read."""
     size = path.stat().st_size
     with path.open("rb") as raw, gzip.GzipFile(fileobj=raw) as file:
@@ -271,12 +273,12 @@ def _opened(path: Path) -> Iterator[tuple[gzip.GzipFile, Callable[[], float]]]:
 
 def _blocks(file: gzip.GzipFile) -> Iterator[list[bytes]]:
     """The rest of a file's lines, many at a time."""
-    rest = b""
+    remainder = b""
     while block := file.read(_BLOCK):
-        *lines, rest = (rest + block).split(b"\n")
+        *lines, remainder = (remainder + block).split(b"\n")
         yield lines
-    if rest:
-        yield [rest]
+    if remainder:
+        yield [remainder]
 
 
 def _calls(path: Path, start: int) -> Iterator[tuple[int, list[tuple[Any, ...]]]]:
@@ -285,12 +287,12 @@ def _calls(path: Path, start: int) -> Iterator[tuple[int, list[tuple[Any, ...]]]
         rows = []
         for number, line in enumerate(commit.data.splitlines()):
             with contextlib.suppress(KeyError, TypeError, ValueError):  # damage is told by `llm-coop journal`
-                found = loads(line)
-                if "request" in found:
-                    reply = found.get("reply", {})
-                    model = reply.get("model") or found["request"]["model"]
-                    more = found.get("tokens", 0), reply.get("cost"), model, int("reply" not in found)
-                    rows.append((*found["key"], path.name, commit.start, number, *more))
+                entry = loads(line)
+                if "request" in entry:
+                    reply = entry.get("reply", {})
+                    model = reply.get("model") or entry["request"]["model"]
+                    usage = entry.get("tokens", 0), reply.get("cost"), model, int("reply" not in entry)
+                    rows.append((*entry["key"], path.name, commit.start, number, *usage))
         yield commit.end, rows
 
 

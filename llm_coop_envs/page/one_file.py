@@ -71,47 +71,47 @@ def question(name: str, **query: Any) -> str:
 
 def _answers(run: Run) -> Iterator[tuple[str, Any]]:
     """The answers to all questions that the page may ask, as far as there is room."""
-    known = KnownRuns(run.folder)
-    episodes = Episodes(known, apart=False)
-    (name,) = known.folders()
+    known_runs = KnownRuns(run.folder)
+    episodes = Episodes(known_runs, apart=False)
+    (name,) = known_runs.folders()
     left_out: list[str] = []
     room_frames, room_calls = MOST_FRAMES, MOST_CALLS
-    yield "runs", [{**known.summary(name), "live": {}}]
+    yield "runs", [{**known_runs.summary(name), "live": {}}]
     for condition in run.conditions:
-        held = known.episodes(name, condition.name, 0, len(condition.seeds))
-        rows = [row for row in held["rows"] if row["state"] == "finished"]
+        listing = known_runs.episodes(name, condition.name, 0, len(condition.seeds))
+        rows = [row for row in listing["rows"] if row["state"] == "finished"]
         yield question("episodes", run=name, condition=condition.name), {"total": len(rows), "first": 0, "rows": rows}
         for row in rows:
-            place = {"run": name, "condition": condition.name, "seed": row["seed"]}
-            about = episodes.about(name, condition.name, row["seed"])
-            yield question("episode", **place), about
+            address = {"run": name, "condition": condition.name, "seed": row["seed"]}
+            about = episodes.summarise(name, condition.name, row["seed"])
+            yield question("episode", **address), about
             frames = episodes.frames(name, condition.name, row["seed"], 0, len(about["rounds"]))
             room_frames -= len(json.dumps(frames))
             if room_frames < 0:
                 left_out.append(f"the rounds of {condition.name} {row['seed']}")
                 continue
-            yield question("frames", **place), frames
+            yield question("frames", **address), frames
             if about["players"] > MOST_AGENTS:
                 left_out.append(f"the {count_of(about['players'], 'agent')} of {condition.name} {row['seed']}")
                 continue
             agents = []
             for number in range(about["players"]):
                 story = episodes.story(name, condition.name, row["seed"], number)
-                yield question("story", **place, number=number), story
-                own = [one["text"] for one in story["said"] if one["own"]]
+                yield question("story", **address, number=number), story
+                own = [message["text"] for message in story["said"] if message["own"]]
                 agents.append({**story, "said": len(own), "texts": "\n".join(own), "calls": None})
                 for call in story["calls"]:
                     if room_calls > 0:
-                        found = episodes.call(name, call["id"])
-                        room_calls -= len(json.dumps(found))
-                        yield question("call", run=name, number=call["id"]), found
-            yield question("agents", **place), agents
+                        exchange = episodes.call(name, call["id"])
+                        room_calls -= len(json.dumps(exchange))
+                        yield question("call", run=name, number=call["id"]), exchange
+            yield question("agents", **address), agents
     if room_calls <= 0:
         left_out.append("some prompts and answers")
-    detail = {**known.detail(name), "live": {}, "parts": []}
+    detail = {**known_runs.detail(name), "live": {}, "parts": []}
     if left_out:
-        more = f" and {len(left_out) - 5} more" if len(left_out) > 5 else ""
-        sentence = f"This page had no room for {', '.join(left_out[:5])}{more}; llm-coop view shows them"
+        others = f" and {len(left_out) - 5} more" if len(left_out) > 5 else ""
+        sentence = f"This page had no room for {', '.join(left_out[:5])}{others}; llm-coop view shows them"
         detail["mixed"] = [*detail["mixed"], sentence]
     yield question("run", run=name), detail
 

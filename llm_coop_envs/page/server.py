@@ -47,8 +47,8 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class Questions:
     """What the page may ask, by name: functions of the query that return plain data."""
 
-    def __init__(self, known: KnownRuns, episodes: Episodes) -> None:
-        self.known = known
+    def __init__(self, known_runs: KnownRuns, episodes: Episodes) -> None:
+        self.known = known_runs
         self.episodes = episodes
 
     def answer(self, name: str, query: Mapping[str, str]) -> Any:
@@ -58,37 +58,37 @@ class Questions:
             LlmCoopError: there is no such question, or no answer.
             Indexing: it is being read.
         """
-        known, episodes = self.known, self.episodes
+        known_runs, episodes = self.known, self.episodes
         run = query.get("run", "")
         if name == "runs":
             return self.runs()
         if name == "run":
-            return known.detail(run)
+            return known_runs.detail(run)
         if name == "episodes":
             some = integer(query, "first", 0), integer(query, "most", 200)
-            return known.episodes(run, query.get("condition", ""), *some)
+            return known_runs.episodes(run, query.get("condition", ""), *some)
         if name == "call":
             return episodes.call(run, integer(query, "number"))
-        place = run, query.get("condition", ""), integer(query, "seed")
+        address = run, query.get("condition", ""), integer(query, "seed")
         if name == "episode":
-            return episodes.about(*place)
+            return episodes.summarise(*address)
         if name == "frames":
-            return episodes.frames(*place, integer(query, "first", 0), min(integer(query, "most", 100), 2000))
+            return episodes.frames(*address, integer(query, "first", 0), min(integer(query, "most", 100), 2000))
         if name == "agents":
-            return episodes.agents(*place, query)
+            return episodes.agents(*address, query)
         if name == "story":
-            return episodes.story(*place, integer(query, "number"))
+            return episodes.story(*address, integer(query, "number"))
         if name == "sight":
-            return episodes.sight(*place, integer(query, "place"), integer(query, "number"))
+            return episodes.sight(*address, integer(query, "place"), integer(query, "number"))
         raise RunError(f"{name!r}: the page cannot be asked that")
 
     def runs(self) -> list[dict[str, Any]]:
         """All runs, each with how far what is read of it for the first time has been read."""
-        found = self.known.runs()
-        for one in found:
+        runs = self.known.runs()
+        for run in runs:
             with contextlib.suppress(LlmCoopError):
-                one["reading"] = {} if "problem" in one else self.episodes.reading(self.known.run(one["run"]))
-        return found
+                run["reading"] = {} if "problem" in run else self.episodes.reading(self.known.run(run["run"]))
+        return runs
 
 
 class PageServer:
@@ -102,8 +102,8 @@ class PageServer:
     """
 
     def __init__(self, folder: Path) -> None:
-        known = KnownRuns(folder)
-        self.questions = Questions(known, Episodes(known))
+        known_runs = KnownRuns(folder)
+        self.questions = Questions(known_runs, Episodes(known_runs))
         self.token = secrets.token_urlsafe(32)
         self._tickets: set[str] = set()
         self._port = 0
@@ -129,7 +129,7 @@ class PageServer:
                 web.get("/", self._page),
                 web.get("/{file:[a-z0-9.-]+}", self._file),
                 web.get("/api/live", self._live),
-                web.get("/api/{name:[a-z]+}", self._asked),
+                web.get("/api/{name:[a-z]+}", self._answer),
                 web.post("/api/control", self._control),
             ]
         )
@@ -201,42 +201,42 @@ class PageServer:
             raise _Refused("a page of this server must ask")
         if request.path == "/" and ("token" in request.query or "ticket" in request.query):
             return
-        given = request.cookies.get(self._cookie) or request.headers.get("Authorization", "").removeprefix("Bearer ")
-        if not _same(given, self.token):
+        token = request.cookies.get(self._cookie) or request.headers.get("Authorization", "").removeprefix("Bearer ")
+        if not _same(token, self.token):
             raise _Refused("the token is missing; open the address that 'llm-coop view' printed")
 
     async def _page(self, request: web.Request) -> web.StreamResponse:
-        given = request.query
-        if "token" in given or "ticket" in given:
-            ticket = next((one for one in self._tickets if _same(given.get("ticket", ""), one)), None)
-            if ticket is None and not _same(given.get("token", ""), self.token):
+        query = request.query
+        if "token" in query or "ticket" in query:
+            ticket = next((issued for issued in self._tickets if _same(query.get("ticket", ""), issued)), None)
+            if ticket is None and not _same(query.get("token", ""), self.token):
                 raise _Refused("the token is another one; open the address that 'llm-coop view' printed")
             self._tickets.discard(ticket or "")
             # Without the token in the address it gets into no history, picture or link.
             response = web.Response(status=303, headers={"Location": "/"})
             response.set_cookie(self._cookie, self.token, httponly=True, samesite="Strict", path="/")
             return response
-        return self._sent("index.html")
+        return self._static_file("index.html")
 
     async def _file(self, request: web.Request) -> web.StreamResponse:
-        return self._sent(request.match_info["file"])
+        return self._static_file(request.match_info["file"])
 
-    def _sent(self, name: str) -> web.Response:
+    def _static_file(self, name: str) -> web.Response:
         if name not in self._files:
             raise web.HTTPNotFound(reason="there is no such file")
         return web.Response(body=self._files[name], content_type=_TYPES[Path(name).suffix], charset="utf-8")
 
-    async def _asked(self, request: web.Request) -> web.StreamResponse:
-        found = await asyncio.to_thread(self.questions.answer, request.match_info["name"], request.query)
-        return web.Response(text=json.dumps(found), content_type="application/json")
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
+        answer = await asyncio.to_thread(self.questions.answer, request.match_info["name"], request.query)
+        return web.Response(text=json.dumps(answer), content_type="application/json")
 
     async def _control(self, request: web.Request) -> web.StreamResponse:
         try:
-            wanted = await request.json()
-            what = {"do": wanted["do"], "most": wanted.get("most")}
+            body = await request.json()
+            what = {"do": body["do"], "most": body.get("most")}
             if what["do"] not in _ORDERS:
                 raise KeyError(what["do"])
-            name = wanted["run"]
+            name = body["run"]
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise RunError(f"that is no order ({error}); there are {', '.join(_ORDERS)}") from error
         folder = self.questions.known.folders().get(str(name))
@@ -275,11 +275,11 @@ class PageServer:
         while True:
             if self._watching:
                 try:
-                    found = json.dumps(await asyncio.to_thread(self.questions.runs))
+                    runs = json.dumps(await asyncio.to_thread(self.questions.runs))
                 except Exception as error:  # the folder is gone, say: the next look may find it
-                    found = json.dumps([{"run": "", "state": "unreadable", "problem": scrub(str(error))}])
-                if found != self._runs:
-                    self._runs = found
+                    runs = json.dumps([{"run": "", "state": "unreadable", "problem": scrub(str(error))}])
+                if runs != self._runs:
+                    self._runs = runs
                     async with self._changed:
                         self._changed.notify_all()
             await asyncio.sleep(TICK_SECONDS)
@@ -289,5 +289,5 @@ class _Refused(Exception):
     """A request is none of the page's own."""
 
 
-def _same(given: str, secret: str) -> bool:
-    return hmac.compare_digest(given.encode("utf-8", "replace"), secret.encode())
+def _same(candidate: str, secret: str) -> bool:
+    return hmac.compare_digest(candidate.encode("utf-8", "replace"), secret.encode())

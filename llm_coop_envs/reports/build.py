@@ -82,7 +82,7 @@ def write_report(
     out = out or folder / "report"
     shown = [figure for found in drawings.values() for figure in found]
     cited = _cited(run, sections, tables, shown)
-    changed = run.changed()
+    changed = run.describe_damage()
     files = data_files(run, sections, [one for found in tables.values() for one in found], shown, intact=not changed)
     files |= {f"{figure.name}.png": figure.png for figure in shown}
     files[CITATION] = "\n\n".join([*cited, ""]).encode()

@@ -112,7 +112,7 @@ def begin_branch(plan: BranchPlan, folder: Path) -> None:
     if run.manifest.get(BRANCH) != origin:
         raise RunError(f"{folder}: holds a branch of another run, or of another round; choose another folder with -o")
     if plan.study.models and not _copied(run):
-        with run.locked():
+        with run.lock():
             _copy(plan, run)
 
 
@@ -153,7 +153,7 @@ def _copy(plan: BranchPlan, run: Run) -> None:
                 yield f"{arm.name}/{seed}"
 
     path = write_copies(plan.source.folder, run.folder, PART, copies)
-    run.write(files={**run.manifest["files"], **run.recorded(path)})
+    run.write(files={**run.manifest["files"], **run.fingerprints(path)})
 
 
 def _differs(plan: BranchPlan, arm: Condition) -> bool:

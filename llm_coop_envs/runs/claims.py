@@ -15,7 +15,7 @@ from llm_coop_envs.errors import RunError
 from llm_coop_envs.runs.folder import Run
 from llm_coop_envs.runs.workers import Task
 from llm_coop_envs.storage.files import cannot_write
-from llm_coop_envs.storage.lease import Lease, alone_with, beating, check_leases
+from llm_coop_envs.storage.lease import Lease, check_leases, heartbeat, hold_lease
 
 FOLDER = "claims"
 
@@ -95,7 +95,7 @@ class Claims:
         self._held[task] = lease
         if self._heart is None:
             self._heart = contextlib.ExitStack()
-            self._heart.enter_context(beating(self._beat))
+            self._heart.enter_context(heartbeat(self._beat))
         return True
 
     def _beat(self) -> None:
@@ -120,7 +120,7 @@ def alone(folder: Path) -> contextlib.AbstractContextManager[None]:
     Raises:
         RunError: the folder cannot be written.
     """
-    return alone_with(folder / ".manifest")
+    return hold_lease(folder / ".manifest")
 
 
 def check_shared(folder: Path) -> None:

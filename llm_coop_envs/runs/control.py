@@ -285,7 +285,7 @@ def _serve(listener: socket.socket, steering: Steering, over: threading.Event, l
 
 
 def _packed(answer: Mapping[str, Any]) -> bytes:
-    from llm_coop_envs.policies.llm.fastjson import dumps  # several times as fast, where events are many
+    from llm_coop_envs.util.fastjson import dumps  # several times as fast, where events are many
 
     return dumps(answer)
 

@@ -15,8 +15,8 @@ from typing import Any
 from llm_coop_envs.errors import StudyError
 from llm_coop_envs.policies.llm.asking.estimate import DryChat, Estimate
 from llm_coop_envs.policies.llm.asking.prices import Price
-from llm_coop_envs.policies.llm.playing.tokens import counter_for
 from llm_coop_envs.policies.llm.testing.answers import scripted_answer
+from llm_coop_envs.policies.llm.tokens import counter_for
 from llm_coop_envs.runs.episode import play_episode
 from llm_coop_envs.studies.study import Condition, Study
 from llm_coop_envs.util.checks import check_int, check_number

@@ -23,8 +23,9 @@ from llm_coop_envs.core.settings import plain
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.runs.episode import Played
 from llm_coop_envs.runs.provenance import merged, named, program_of
-from llm_coop_envs.storage.files import fingerprint, pack_lines, read_known_lines, read_lines, write_whole
-from llm_coop_envs.storage.folder import MANIFEST, DamagedManifest, RunFolder, locked
+from llm_coop_envs.storage.files import fingerprint, pack_lines, read_lines, read_lines_and_fingerprint, write_whole
+from llm_coop_envs.storage.folder import MANIFEST, DamagedManifest, RunFolder
+from llm_coop_envs.storage.lock import lock_folder
 from llm_coop_envs.studies.families import Primary
 from llm_coop_envs.studies.players import asks_a_model, describe_model, label
 from llm_coop_envs.studies.study import Condition, Study
@@ -34,7 +35,7 @@ EPISODE = "episode"
 STUDY = "study.yaml"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Run(RunFolder):
     """A study's run as its folder tells it."""
 
@@ -103,7 +104,7 @@ class Run(RunFolder):
     def begin(self, **record: Any) -> int:
         """See `RunFolder.begin`; which program plays is noted, too."""
         for condition in self.conditions:
-            self.manifest["program"] = merged(self.manifest["program"], program_of(condition))
+            self.change(program=merged(self.manifest["program"], program_of(condition)))
         return super().begin(**record)
 
     def mixed(self) -> list[str]:
@@ -130,7 +131,7 @@ class Run(RunFolder):
     def unrecorded(self) -> dict[str, str]:
         """What the manifest is to record of the episodes that are there and not in it."""
         new = [episode for episode in self.finished() if self.events_name(*episode) not in self.manifest["files"]]
-        return self.recorded(*(self.events_path(*episode) for episode in new))
+        return self.fingerprints(*(self.events_path(*episode) for episode in new))
 
     def read_events(self, condition: str, seed: int) -> tuple[dict[str, Any], list[Event]]:
         """An episode's header and its events.
@@ -139,7 +140,7 @@ class Run(RunFolder):
             RunError: they are missing or damaged, or not what this run wrote there.
         """
         path = self.events_path(condition, seed)
-        records, fingerprint = read_known_lines(path)
+        records, fingerprint = read_lines_and_fingerprint(path)
         header, *events = records or [None]
         if not is_episode(header, events):
             raise RunError(f"{path}: is no whole episode; delete it and run the study again to replace it")
@@ -182,14 +183,14 @@ class Run(RunFolder):
         """Keep an episode.
 
         Returns:
-            What the manifest is to record of the file; see `RunFolder.recorded`.
+            What the manifest is to record of the file; see `RunFolder.fingerprints`.
 
         Raises:
             RunError: it cannot be written.
         """
         path = self.events_path(condition, seed)
         write_whole(path, pack_lines(self.episode_records(condition, seed, played)))
-        return self.recorded(path)
+        return self.fingerprints(path)
 
 
 def is_episode(header: Any, events: list[Any]) -> bool:
@@ -304,7 +305,7 @@ def _rebuilt(study: Study, folder: Path, about: Mapping[str, Any]) -> Run:
     path, copy = folder / MANIFEST, folder / STUDY
     program: dict[str, list[str]] = {}
     others: list[Path] = []
-    with locked(folder):
+    with lock_folder(folder):
         for episode in sorted((folder / "events").glob("*/*.jsonl.gz")):
             with contextlib.suppress(RunError):  # what is damaged is played again
                 header, *events = read_lines(episode) or [None]

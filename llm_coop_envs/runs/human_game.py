@@ -148,7 +148,7 @@ async def play_game(
         access.check(endpoints)
     run = make_run(game.study, folder)
     # The event loop's own handler would only make a note of Ctrl-C: this one breaks off what waits for a line.
-    with run.locked(), on_interrupt(signal.default_int_handler):
+    with run.lock(), on_interrupt(signal.default_int_handler):
         if run.finished():
             raise RunError(f"{folder}: holds this game already; choose another folder with -o, or another --seed")
         number = run.begin(command=command, workers=1)
@@ -162,7 +162,7 @@ async def play_game(
                 status = COMPLETE
         finally:
             written += access.journal(folder) if endpoints else []
-            run.end(number, status, files=run.recorded(*written), finished=len(run.finished()))
+            run.end(number, status, files=run.fingerprints(*written), finished=len(run.finished()))
     if result.failure is not None:
         what = str(result.failure) or type(result.failure).__name__
         kept = "what was played is kept there" if result.kept else "no round was settled, so there is nothing to keep"

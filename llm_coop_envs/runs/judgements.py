@@ -47,7 +47,7 @@ PLANTED_SEED = 2_000_000
 """The first seed of worlds that a judge is tried on; no rule was chosen or is reported on these."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class Judgement(RunFolder):
     """A judgement as its folder tells it."""
 
@@ -162,7 +162,7 @@ def judged(
         "settings": settings.to_json(),
     }
     there = Judgement.make(folder, identity)
-    with there.locked(), there.session(command=command, asking=access.describe([endpoint])) as session:
+    with there.lock(), there.session(command=command, asking=access.describe([endpoint])) as session:
 
         async def ask() -> list[str | None]:
             async with access.open(folder, [endpoint], notify) as chat:
@@ -174,10 +174,10 @@ def judged(
         try:
             verdicts = run_coroutine(ask())
         finally:
-            there.write(files={**there.manifest["files"], **there.recorded(*access.journal(folder))})
+            there.write(files={**there.manifest["files"], **there.fingerprints(*access.journal(folder))})
         result = result_of(material, verdicts)
         write_whole(folder / VERDICTS, pack_lines(verdict_rows(material.said, verdicts)))
-        there.write(files={**there.manifest["files"], **there.recorded(folder / VERDICTS)}, result=result)
+        there.write(files={**there.manifest["files"], **there.fingerprints(folder / VERDICTS)}, result=result)
     assert there.manifest["status"] == COMPLETE
     return result
 

@@ -108,9 +108,9 @@ class ModelAccess:
         """The chat of a run, with servers for its local models; see `open_chat`."""
         from llm_coop_envs.policies.llm.asking.live import open_chat
         from llm_coop_envs.policies.llm.asking.replay import ReplayChat
-        from llm_coop_envs.policies.llm.local.sharing import served, watch
+        from llm_coop_envs.policies.llm.local.sharing import serve_models, watch_servers
 
-        with served(endpoints, folder, notify) as reached:
+        with serve_models(endpoints, folder, notify) as reached:
             async with open_chat(
                 folder,
                 reached,
@@ -125,7 +125,7 @@ class ModelAccess:
                 if isinstance(chat, ReplayChat):
                     yield chat
                     return
-                watching = asyncio.create_task(watch(reached, chat.stop))
+                watching = asyncio.create_task(watch_servers(reached, chat.stop))
                 try:
                     yield chat
                 finally:

@@ -30,7 +30,7 @@ def program_of(condition: Condition) -> dict[str, str]:
     found = {condition.scenario: _hash_of_rules(condition.spec.env_class)}
     for policy in condition.policies:
         if kinds.parse(policy)[0] == kinds.OWN:
-            from llm_coop_envs.policies.own import source_hash
+            from llm_coop_envs.policies.custom import source_hash
 
             found[policy] = source_hash(policy)
     if condition.asks_a_model:

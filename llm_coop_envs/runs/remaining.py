@@ -64,7 +64,7 @@ class Remaining:
             remaining = estimate(self._left, self._spent) / min(self._workers, max(1, sum(self._left)))
         self._watcher.episode(self._run.conditions[index].name, seed, done.seconds, remaining)
         self.played += 1
-        self._run.manifest["finished"] += 1
+        self._run.change(finished=self._run.manifest["finished"] + 1)
         self._measures.check(done.task)
 
 

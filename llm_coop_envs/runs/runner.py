@@ -168,7 +168,7 @@ class _Runner:
             run = self.make(folder)
         claims = self._claims = None if part is None else Claims(run, part)
         with contextlib.ExitStack() as held:
-            held.enter_context(run.locked(shared=part is not None))
+            held.enter_context(run.lock(shared=part is not None))
             interrupts = held.enter_context(Interrupts(self._watcher))
             self._steering.stop, self._steering.stopping = interrupts.stop, interrupts.asked
             unheard = held.enter_context(listening(folder, part or "main", self._steering))
@@ -227,11 +227,11 @@ class _Runner:
             run.reload()
             if run.manifest.get("rebuilt") and not run.manifest["sessions"]:
                 self._watcher.say(f"{run.folder / MANIFEST}: was damaged or lost, and has been rebuilt")
-            run.manifest["files"] = {name: one for name, one in run.manifest["files"].items() if name not in names}
+            files = {name: record for name, record in run.manifest["files"].items() if name not in names}
+            run.change(files=files)
             # Episodes of a session that was killed have not been recorded yet.
-            added = {name: one for name, one in run.unrecorded().items() if name not in replaced}
-            run.manifest["files"].update(added)
-            run.manifest["finished"] = run.total - len(missing)
+            unrecorded = {name: record for name, record in run.unrecorded().items() if name not in replaced}
+            run.change(files={**files, **unrecorded}, finished=run.total - len(missing))
             self._number = run.begin(**self._record)
         for sentence in run.mixed():
             self._watcher.say(sentence)
@@ -240,12 +240,12 @@ class _Runner:
         """Write the tables if all episodes are there; whether they are."""
         if self._access.part is not None:
             run.reload()
-            run.manifest["finished"] = len(run.finished())
+            run.change(finished=len(run.finished()))
         complete = bool(run.manifest["finished"] == run.total)
         # Another part may have been the last one, and have seen it.
         if complete and not (self._access.part is not None and run.complete):
             self._watcher.tables()
-            self._files.update({**run.recorded(*write_tables(run)), **run.unrecorded(), **self._files})
+            self._files.update({**run.fingerprints(*write_tables(run)), **run.unrecorded(), **self._files})
         return complete
 
     def _episodes(self, run: Run, tasks: Sequence[Task], interrupts: Interrupts, count: Remaining) -> None:
@@ -294,7 +294,7 @@ class _Runner:
             finished = run.manifest["finished"]
             run.reload()
             if self._study.models:
-                journal = run.recorded(*self._access.journal(run.folder))
+                journal = run.fingerprints(*self._access.journal(run.folder))
                 # Who asked nobody did not write it, and does not vouch for it again.
                 self._files.update({**journal, **(run.manifest["files"] if self._table is None else {})})
             done = COMPLETE if run.complete and self._access.part is not None else status

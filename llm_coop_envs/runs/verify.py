@@ -68,7 +68,7 @@ def verify_run(folder: Path, *, again: bool = False, tell: Callable[[str], None]
     run = open_run(folder)
     found = Verified(run=run)
     tell("files")
-    found.faults += [*_manifest(run), *(one for one in run.changed() if EVENTS not in one), *_strangers(run)]
+    found.faults += [*_manifest(run), *(one for one in run.describe_damage() if EVENTS not in one), *_strangers(run)]
     _presence(found)
     own = list(_episodes(found, tell))
     found.faults += _programs(run, own)

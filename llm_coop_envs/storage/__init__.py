@@ -1,1 +1,1 @@
-"""Files and folders that are whole or not there at all."""
+"""Files and folders: atomic writing, run folders, locks and leases."""

@@ -1,4 +1,4 @@
-"""Files that are whole or not there at all."""
+"""Writing files atomically, fingerprints, JSON, and files of JSON lines."""
 
 from __future__ import annotations
 
@@ -17,34 +17,38 @@ from typing import Any
 
 from llm_coop_envs.errors import RunError
 
-# Events compress well at any level; higher ones cost more time than playing the episode did.
+# Events compress well at any level; higher levels take longer than playing the episode did.
 GZIP_LEVEL = 4
+#: The ending of files that are being written.
 TEMPORARY = ".partial"
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write or replace a file so that it is either complete or not there, whatever happens meanwhile.
+    """Write or replace a file atomically: it is never half-written, whatever happens meanwhile.
 
     Raises:
         RunError: the file cannot be written; the sentence says why.
     """
-    with whole(path) as temporary, temporary.open("wb") as file:
+    with atomic_path(path) as temporary, temporary.open("wb") as file:
         file.write(content)
 
 
 @contextlib.contextmanager
-def whole(path: Path) -> Iterator[Path]:
-    """A temporary path beside `path` that takes its place when the block ends well.
+def atomic_path(path: Path) -> Iterator[Path]:
+    """Write a file under a temporary path, which replaces `path` when the block ends without an exception.
+
+    Yields:
+        The temporary path, in the same folder.
 
     Raises:
-        RunError: something cannot be written.
+        RunError: the file cannot be written.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}{TEMPORARY}")
     try:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             yield temporary
-            # Without it a power cut may leave the new name with no content.
+            # Without it, a power cut may leave an empty file under the new name.
             with temporary.open("rb+") as file:
                 os.fsync(file.fileno())
             os.replace(temporary, path)
@@ -57,15 +61,19 @@ def whole(path: Path) -> Iterator[Path]:
 
 
 def cannot_write(path: Path, error: OSError) -> RunError:
-    """The sentence for a file that could not be written."""
+    """The error for a file that could not be written."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return RunError(f"{path}: cannot be written, the disk is full; free some space")
-    why = error.strerror or str(error)
-    return RunError(f"{path}: cannot be written ({why}); choose a folder you can write to with -o")
+    reason = error.strerror or str(error)
+    return RunError(f"{path}: cannot be written ({reason}); choose a folder you can write to with -o")
 
 
 def fingerprint(path: Path, size: int | None = None) -> str:
-    """A file's size in bytes and its SHA-256, as in `"12 9f86..."`; with `size`, of its first bytes alone.
+    """A file's size in bytes and its SHA-256, as in `"12 9f86..."`.
+
+    Args:
+        path: the file.
+        size: count and hash only the first `size` bytes; `None` for all.
 
     Raises:
         OSError: it cannot be read.
@@ -79,25 +87,25 @@ def fingerprint(path: Path, size: int | None = None) -> str:
 
 
 def fingerprint_of(content: bytes) -> str:
-    """What `fingerprint` says of a file with this content."""
+    """The `fingerprint` of a file with this content."""
     return f"{len(content)} {hashlib.sha256(content).hexdigest()}"
 
 
-def sweep(folder: Path, older: float = 0.0) -> None:
-    """Remove what killed writers left behind, if it is older than so many seconds."""
-    for left in folder.rglob(f".*{TEMPORARY}"):
+def sweep(folder: Path, min_age: float = 0.0) -> None:
+    """Remove the half-written files of killed writers that are older than `min_age` seconds."""
+    for path in folder.rglob(f".*{TEMPORARY}"):
         with contextlib.suppress(OSError):
-            if older <= 0 or time.time() - left.stat().st_mtime > older:
-                left.unlink()
+            if min_age <= 0 or time.time() - path.stat().st_mtime > min_age:
+                path.unlink()
 
 
 def write_json(path: Path, data: Any) -> None:
-    """Write readable JSON."""
+    """Write indented JSON."""
     write_whole(path, (json.dumps(data, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode())
 
 
 def pack_lines(records: Iterable[Any]) -> bytes:
-    """Records as compressed JSON lines; the same records give the same bytes."""
+    """Pack records as gzipped JSON lines; the same records give the same bytes."""
     buffer = io.BytesIO()
     with gzip.GzipFile(filename="", mode="wb", compresslevel=GZIP_LEVEL, fileobj=buffer, mtime=0) as file:
         for record in records:
@@ -107,36 +115,39 @@ def pack_lines(records: Iterable[Any]) -> bytes:
 
 
 def read_lines(path: Path) -> list[Any]:
-    """The records that `pack_lines` packed.
+    """Read the records of a file that `pack_lines` packed.
 
     Raises:
         RunError: the file cannot be read or is damaged.
     """
-    return read_known_lines(path)[0]
+    return read_lines_and_fingerprint(path)[0]
 
 
-def read_known_lines(path: Path) -> tuple[list[Any], str]:
-    """The records that `pack_lines` packed, and the fingerprint of the file that they are from; see `read_lines`."""
+def read_lines_and_fingerprint(path: Path) -> tuple[list[Any], str]:
+    """Read the records of a file that `pack_lines` packed, and the file's `fingerprint`; see `read_lines`."""
     try:
         content = path.read_bytes()
         data = gzip.decompress(content)
         lines = data.removesuffix(b"\n").split(b"\n") if data else []
-        # One call for all lines takes half the time of one for each; then each must be one record by itself.
+        # One call for all lines takes half the time of one for each. It takes lines with two records, too.
         records: list[Any] = json.loads(b"[%s]" % b",".join(lines))
         if len(records) != len(lines):
             raise ValueError("not one record in each line")
         return records, fingerprint_of(content)
     except (OSError, EOFError, ValueError, zlib.error) as error:
-        why = getattr(error, "strerror", None) or str(error)
-        raise RunError(f"{path}: cannot be read ({why}); delete it and run the study again to replace it") from error
+        reason = getattr(error, "strerror", None) or str(error)
+        raise RunError(f"{path}: cannot be read ({reason}); delete it and run the study again to replace it") from error
 
 
 @contextlib.contextmanager
-def appending(path: Path) -> Iterator[Callable[[Any], None]]:
-    """What appends records to a file of JSON lines; each is there as soon as it was given.
+def open_for_append(path: Path) -> Iterator[Callable[[Any], None]]:
+    """Open a file of JSON lines for appending records.
 
-    A last line that was torn when its writer was killed is cut off first, so only the one writer of a locked folder may
-    call this.
+    First cuts off a last line that a killed writer left incomplete, so only the one writer of a locked folder may call
+    this.
+
+    Yields:
+        A function that appends a record; the record is in the file when it returns.
 
     Raises:
         RunError: the file cannot be written.
@@ -144,7 +155,7 @@ def appending(path: Path) -> Iterator[Callable[[Any], None]]:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         file = path.open("ab")
-        file.truncate(_lines_end(path.read_bytes()))
+        file.truncate(_end_of_last_line(path.read_bytes()))
     except OSError as error:
         raise cannot_write(path, error) from error
 
@@ -160,16 +171,16 @@ def appending(path: Path) -> Iterator[Callable[[Any], None]]:
 
 
 def read_appended(path: Path, read: Callable[[bytes], Any] = json.loads) -> list[Any]:
-    """The records that `appending` wrote so far, without a last line that is being written or was torn.
+    """Read the records of a file that `open_for_append` wrote, without an incomplete last line.
 
-    Nothing is changed: a writer may be at work.
+    The file is not changed: a writer may be at work.
 
     Args:
-        path: the file; if it is not there, there are no records.
+        path: the file; a missing one has no records.
         read: makes a record of a line; raises `KeyError`, `ValueError` or `zlib.error` for a damaged one.
 
     Raises:
-        RunError: it cannot be read, or another line is damaged.
+        RunError: it cannot be read, or a complete line is damaged.
     """
     try:
         data = path.read_bytes()
@@ -178,7 +189,7 @@ def read_appended(path: Path, read: Callable[[bytes], Any] = json.loads) -> list
     except OSError as error:
         raise RunError(f"{path}: cannot be read ({error.strerror or error})") from error
     records = []
-    for number, line in enumerate(data[: _lines_end(data)].splitlines(), 1):
+    for number, line in enumerate(data[: _end_of_last_line(data)].splitlines(), 1):
         try:
             records.append(read(line))
         except (KeyError, ValueError, zlib.error) as error:
@@ -186,13 +197,17 @@ def read_appended(path: Path, read: Callable[[bytes], Any] = json.loads) -> list
     return records
 
 
-def _lines_end(data: bytes) -> int:
-    """Where the last line that was ended ends."""
+def _end_of_last_line(data: bytes) -> int:
+    """How many bytes the complete lines have."""
     return data.rfind(b"\n") + 1
 
 
-def read_json(path: Path, what: Callable[[str], str]) -> dict[str, Any]:
-    """A JSON object from a file; `what` makes the error's sentence from the reason.
+def read_json(path: Path, describe: Callable[[str], str]) -> dict[str, Any]:
+    """Read a JSON object from a file.
+
+    Args:
+        path: the file.
+        describe: makes the error's sentence from the reason.
 
     Raises:
         RunError: the file cannot be read or holds no JSON object.
@@ -200,9 +215,9 @@ def read_json(path: Path, what: Callable[[str], str]) -> dict[str, Any]:
     try:
         data = json.loads(path.read_bytes())
     except OSError as error:
-        raise RunError(what(error.strerror or str(error))) from error
+        raise RunError(describe(error.strerror or str(error))) from error
     except (ValueError, RecursionError) as error:
-        raise RunError(what(f"it is damaged: {error}")) from error
+        raise RunError(describe(f"it is damaged: {error}")) from error
     if not isinstance(data, dict):
-        raise RunError(what("it holds no JSON object"))
+        raise RunError(describe("it holds no JSON object"))
     return data

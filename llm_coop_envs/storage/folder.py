@@ -1,10 +1,14 @@
-"""A run is a folder: a manifest says what is run and how far it is, and a lock keeps a second writer out.
+"""Run folders: a manifest says what is run and how far it got, and a lock keeps a second writer out.
 
-`run.json`, the manifest, holds `format`, `kind`, `status`, `digest` (a hash of what is run), what describes the run,
-`sessions`: one entry for each time somebody worked on it, with the versions of the libraries; `files`: size and SHA-256
-of what was written; and last `check`, a hash of all the rest, by which damage is told. Each kind of run derives from
-`RunFolder` and says what else its folder holds. Only the status `complete` says that everything is there; it is written
-last.
+The manifest, `run.json`, holds:
+
+- `format`, `kind` and `status`; only the status `complete`, which is written last, says that all files are there;
+- `digest`, a hash of the settings that decide the results, and these settings;
+- `sessions`, one entry for each process that worked on the run, with the versions of the libraries;
+- `files`, size and SHA-256 of each written file;
+- `check`, a hash of all other fields, by which damage is detected.
+
+Each kind of run derives from `RunFolder` and adds what else its folder holds.
 """
 
 from __future__ import annotations
@@ -25,23 +29,14 @@ from typing import Any, ClassVar
 from typing_extensions import Self
 
 from llm_coop_envs.errors import RunError
-from llm_coop_envs.storage.files import (
-    cannot_write,
-    fingerprint,
-    fingerprint_of,
-    read_json,
-    sweep,
-    write_json,
-    write_whole,
-)
-from llm_coop_envs.storage.lease import alone_with
-from llm_coop_envs.storage.lock import FileLock
+from llm_coop_envs.storage.files import cannot_write, fingerprint, fingerprint_of, read_json, write_json, write_whole
+from llm_coop_envs.storage.lease import hold_lease
+from llm_coop_envs.storage.lock import lock_folder
 from llm_coop_envs.version import __version__
 
 FORMAT = 3
 MANIFEST, CHECK = "run.json", "check"
 RUNS = Path("runs")
-_HOUR = 3600.0
 RUNNING, COMPLETE, INTERRUPTED = "running", "complete", "interrupted"
 
 _LIBRARIES = (
@@ -54,12 +49,18 @@ class DamagedManifest(RunError):
     """The manifest of a run is not what was written."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(kw_only=True)
 class RunFolder:
-    """A run as its folder tells it; each `kind` of run is a class of its own.
+    """An open run folder; each `kind` of run is a subclass.
 
-    `begun_with` is what a user gives to begin or continue one, `cure` what helps if the manifest is damaged, both for
-    errors; `growing` is a folder whose files only grow until the run is complete; `manifest` the content of `run.json`.
+    Attributes:
+        kind: the kind of run, as the manifest names it.
+        begun_with: what a user gives to begin or continue such a run, for errors.
+        cure: what helps if the manifest is damaged, for errors.
+        growing: a folder inside whose files only grow until the run is complete; `None` if there is none.
+        folder: the path of the run folder.
+        manifest: the content of `run.json` without `check`. It is replaced by `change`, `write` and `reload`, never
+            changed in place.
     """
 
     kind: ClassVar[str]
@@ -68,7 +69,7 @@ class RunFolder:
     growing: ClassVar[str | None] = None
 
     folder: Path
-    manifest: dict[str, Any]
+    manifest: Mapping[str, Any]
 
     @classmethod
     def open(cls, folder: Path) -> Self:
@@ -82,7 +83,7 @@ class RunFolder:
         if not path.is_file():
             raise RunError(f"{folder}: is no run folder (there is no {MANIFEST} in it); give the folder of a run")
         try:
-            manifest = read_json(path, lambda why: f"{path}: cannot be read ({why}); {cls.cure}")
+            manifest = read_json(path, lambda reason: f"{path}: cannot be read ({reason}); {cls.cure}")
         except RunError as error:
             raise error if isinstance(error.__cause__, OSError) else DamagedManifest(str(error)) from error
         check = manifest.pop(CHECK, None)
@@ -95,9 +96,9 @@ class RunFolder:
             )
         if check is None:
             raise DamagedManifest(f"{path}: is damaged (KeyError({CHECK!r})); {cls.cure}")
-        if manifest.get("kind") != cls.kind:
-            found = manifest.get("kind")
-            raise RunError(f"{folder}: holds a run of kind {found!r}, not {cls.kind!r}; give another folder")
+        kind = manifest.get("kind")
+        if kind != cls.kind:
+            raise RunError(f"{folder}: holds a run of kind {kind!r}, not {cls.kind!r}; give another folder")
         run = cls(folder=folder, manifest=manifest)
         try:
             _ = str(manifest["digest"]), str(manifest["status"]), list(manifest["sessions"]), dict(manifest["files"])
@@ -110,31 +111,31 @@ class RunFolder:
     def make(
         cls, folder: Path, identity: Mapping[str, Any], files: Mapping[str, bytes] = MappingProxyType({}), **about: Any
     ) -> Self:
-        """Begin a run in a folder, or continue the one that is there.
+        """Begin a run in a folder, or open the run that the folder holds.
 
         Args:
             folder: a new or empty folder, or one that holds this run.
-            identity: everything that decides the results, as plain data; kept in the manifest.
-            files: what a new run begins with, by name.
-            **about: what else the manifest of a new run says; replaces fields of `identity` of the same name.
+            identity: all settings that decide the results, as plain data; the manifest keeps them.
+            files: the content of each file to write into a new run's folder, by name.
+            **about: further fields of a new run's manifest; they replace fields of `identity` of the same name.
 
         Raises:
             RunError: the folder holds something else, or cannot be written.
         """
         try:
-            held = sorted(p.name for p in folder.iterdir() if not p.name.startswith(".")) if folder.exists() else []
+            names = sorted(p.name for p in folder.iterdir() if not p.name.startswith(".")) if folder.exists() else []
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise cannot_write(folder, error) from error
-        if held and not (folder / MANIFEST).is_file():
-            raise RunError(f"{folder}: is neither empty nor a run folder (it holds {held[0]}); choose another with -o")
-        # Of several that begin at the same time one begins the run, and the others wait until it is there.
-        with alone_with(folder / ".begin"):
+        if names and not (folder / MANIFEST).is_file():
+            raise RunError(f"{folder}: is neither empty nor a run folder (it holds {names[0]}); choose another with -o")
+        # Of several processes that begin at the same time, one writes the manifest and the others wait for it.
+        with hold_lease(folder / ".begin"):
             if not (folder / MANIFEST).is_file():
-                recorded = {name: fingerprint_of(text) for name, text in files.items()}
-                run = cls.new(folder, identity, **about, files=recorded)
-                for name, text in files.items():
-                    write_whole(folder / name, text)
+                records = {name: fingerprint_of(content) for name, content in files.items()}
+                run = cls.new(folder, identity, **about, files=records)
+                for name, content in files.items():
+                    write_whole(folder / name, content)
                 return run
         run = cls.open(folder)
         run.check_same(identity)
@@ -142,98 +143,122 @@ class RunFolder:
 
     @classmethod
     def new(cls, folder: Path, identity: Mapping[str, Any], **about: Any) -> Self:
-        """Write the manifest of a run that is begun, whatever the folder holds; see `make`."""
-        known = {"format": FORMAT, "kind": cls.kind, "status": RUNNING, "digest": digest_of(identity)}
-        run = cls(folder=folder, manifest={**known, **plain_json(identity), "files": {}, "sessions": [], **about})
+        """Write the manifest of a new run, whatever the folder holds; the arguments are those of `make`."""
+        header = {"format": FORMAT, "kind": cls.kind, "status": RUNNING, "digest": digest_of(identity)}
+        run = cls(folder=folder, manifest={**header, **plain_json(identity), "files": {}, "sessions": [], **about})
         run.write()
         return run
 
     @property
     def complete(self) -> bool:
-        """Whether everything is there."""
+        """Whether all files of the run have been written."""
         return bool(self.manifest["status"] == COMPLETE)
 
     @property
     def title(self) -> str:
-        """What the run is called in errors."""
+        """The name of the run in errors."""
         return f"a run of kind {self.kind!r}"
 
     def _check(self) -> None:
-        """Look for what this kind keeps in the manifest; `KeyError`, `TypeError` or `ValueError` if it is not there."""
-
-    def check_same(self, identity: Mapping[str, Any]) -> None:
-        """Refuse to continue a run as another one.
+        """Read the fields that this kind of run keeps in the manifest; subclasses override it.
 
         Raises:
-            RunError: the results of the other would be others.
+            KeyError, TypeError, ValueError: a field is missing or damaged.
+        """
+
+    def check_same(self, identity: Mapping[str, Any]) -> None:
+        """Refuse to continue the run with other settings.
+
+        Args:
+            identity: all settings that decide the results; see `make`.
+
+        Raises:
+            RunError: they differ from those in the manifest.
         """
         if self.manifest["digest"] != digest_of(identity):
-            how = difference(self.manifest, plain_json(identity)) or "written by another version"
+            change = difference(dict(self.manifest), plain_json(identity)) or "written by another version"
             raise RunError(
-                f"{self.folder}: holds {self.title} with other settings ({how}); choose another folder with -o, or "
+                f"{self.folder}: holds {self.title} with other settings ({change}); choose another folder with -o, or "
                 f"continue it with {self.begun_with} that it was begun with"
             )
 
-    def write(self, **changes: Any) -> None:
-        """Change the manifest, on disk first.
+    def change(self, **fields: Any) -> None:
+        """Replace fields of the manifest in memory; the next `write` writes them to disk."""
+        self.manifest = {**self.manifest, **fields}
+
+    def write(self, **fields: Any) -> None:
+        """Replace fields of the manifest, first on disk and then in memory.
 
         Raises:
-            RunError: it cannot be written.
+            RunError: it cannot be written; the manifest in memory is then unchanged.
         """
-        content = {**self.manifest, **changes}
-        write_json(self.folder / MANIFEST, {**content, CHECK: digest_of(content)})
-        self.manifest.update(changes)
+        manifest = {**self.manifest, **fields}
+        write_json(self.folder / MANIFEST, {**manifest, CHECK: digest_of(manifest)})
+        self.manifest = manifest
 
-    def recorded(self, *paths: Path) -> dict[str, str]:
-        """Files as the manifest records them under `files`: each one's path in the folder, size and SHA-256."""
+    def fingerprints(self, *paths: Path) -> dict[str, str]:
+        """The entries of files for the manifest's `files`: size and SHA-256 by path inside the folder."""
         return {self.file_name(path): fingerprint(path) for path in paths}
 
     def file_name(self, path: Path) -> str:
-        """What the manifest calls a file of the folder."""
+        """The name of a file in the manifest: its path inside the folder."""
         return path.relative_to(self.folder).as_posix()
 
-    def changed(self, under: str = "") -> list[str]:
-        """A sentence on each recorded file below a folder, or of a name, that is gone or not as it was written."""
-        known = self.manifest["files"]
-        names = [under] if under in known else [name for name in known if name.startswith(under)]
-        files = {name: known[name] for name in names}
-        return [f"{self.folder / name}: {why}" for name, record in files.items() if (why := self._why(name, record))]
+    def describe_damage(self, prefix: str = "") -> list[str]:
+        """Compare recorded files with those on disk.
 
-    def _why(self, name: str, record: str) -> str:
+        Args:
+            prefix: the name of one file, or the beginning of the names of those to compare, such as `"journal/"`.
+
+        Returns:
+            A sentence on each file that is missing or differs from what was written.
+        """
+        files = self.manifest["files"]
+        names = [prefix] if prefix in files else [name for name in files if name.startswith(prefix)]
+        problems = {name: self._describe_file(name, files[name]) for name in names}
+        return [f"{self.folder / name}: {problem}" for name, problem in problems.items() if problem]
+
+    def _describe_file(self, name: str, record: str) -> str:
         """What is wrong with a recorded file; empty if nothing is."""
-        begun = self.growing is not None and name.startswith(self.growing) and not self.complete
+        size = record.split()[0]
+        # A file that still grows must begin with the bytes that were recorded.
+        may_grow = self.growing is not None and name.startswith(self.growing) and not self.complete
         try:
-            found = fingerprint(self.folder / name, int(record.split()[0]) if begun else None)
+            current = fingerprint(self.folder / name, int(size) if may_grow else None)
         except OSError as error:
             return f"was written, and cannot be read now ({error.strerror or error})"
-        sizes = record.split()[0], found.split()[0]
-        how = "its bytes are others" if sizes[0] == sizes[1] else f"it had {sizes[0]} bytes, now {sizes[1]}"
-        return "" if found == record else f"is not what this run wrote ({how})"
+        current_size = current.split()[0]
+        change = "its bytes are others" if size == current_size else f"it had {size} bytes, now {current_size}"
+        return "" if current == record else f"is not what this run wrote ({change})"
 
     def reload(self) -> None:
-        """Take the manifest from disk again: others may have changed it.
+        """Read the manifest from disk again: another process may have changed it.
 
         Raises:
-            RunError: it is damaged, or somebody began something else there.
+            RunError: it is damaged, or another run was begun in the folder.
         """
-        found = self.open(self.folder).manifest
-        if found["digest"] != self.manifest["digest"]:
+        manifest = self.open(self.folder).manifest
+        if manifest["digest"] != self.manifest["digest"]:
             raise RunError(f"{self.folder}: another process began another run there; choose another folder with -o")
-        self.manifest.update(found)
+        self.manifest = {**self.manifest, **manifest}
 
     @contextlib.contextmanager
-    def locked(self, *, shared: bool = False) -> Iterator[None]:
-        """Keep a second writer out; see `locked`. The manifest is then as the last writer left it.
+    def lock(self, *, shared: bool = False) -> Iterator[None]:
+        """Keep a second writer out, and reload the manifest as the last writer left it; see `lock_folder`.
 
         Raises:
             RunError: another process is writing there.
         """
-        with locked(self.folder, shared=shared):
+        with lock_folder(self.folder, shared=shared):
             self.reload()
             yield
 
     def begin(self, **record: Any) -> int:
-        """Note in the manifest that somebody works on the run from now on, with a `record`; the session's number."""
+        """Add a session to the manifest and write it; returns the session's number.
+
+        Args:
+            **record: further fields of the session's entry, such as the command.
+        """
         session = {"started": _now(), "ended": None, **record, "versions": versions()}
         self.write(status=RUNNING, sessions=[*self.manifest["sessions"], session])
         return len(self.manifest["sessions"]) - 1
@@ -244,22 +269,27 @@ class RunFolder:
         status: str,
         record: Mapping[str, Any] | None = None,
         files: Mapping[str, str] | None = None,
-        **changes: Any,
+        **fields: Any,
     ) -> None:
-        """Note the run's status after a session, what else is kept of that session, and changes of the manifest.
+        """Close a session and write the manifest.
 
-        `files` are what the session wrote, as `recorded` gives them.
+        Args:
+            number: the session's number, from `begin`.
+            status: the status of the run from now on.
+            record: further fields of the session's entry.
+            files: the files that the session wrote, as `fingerprints` gives them.
+            **fields: further fields of the manifest.
         """
         sessions = list(self.manifest["sessions"])
         sessions[number] = {**sessions[number], **(record or {}), "ended": _now()}
-        self.write(status=status, sessions=sessions, files={**self.manifest["files"], **(files or {})}, **changes)
+        self.write(status=status, sessions=sessions, files={**self.manifest["files"], **(files or {})}, **fields)
 
     @contextlib.contextmanager
     def session(self, **record: Any) -> Iterator[dict[str, Any]]:
-        """A session of a run that is already locked; what leaves the block by an exception leaves it interrupted.
+        """Work on a locked run: the run is complete after the block, or interrupted if an exception leaves it.
 
         Yields:
-            The session's entry in the manifest, to be added to; `write` brings it to the disk.
+            The session's entry in the manifest, to which fields may be added; `write` writes them to disk.
         """
         number = self.begin(**record)
         try:
@@ -273,37 +303,19 @@ class RunFolder:
 
 
 def kind_of(folder: Path) -> str | None:
-    """The kind of run that a folder holds; `None` if it holds none that can be read."""
+    """The kind of run in a folder; `None` if the folder holds no readable run."""
     with contextlib.suppress(RunError):
         manifest = read_json(folder / MANIFEST, str)
         return str(manifest.get("kind")) if manifest.get("format") == FORMAT else None
     return None
 
 
-@contextlib.contextmanager
-def locked(folder: Path, *, shared: bool = False) -> Iterator[None]:
-    """Keep a second writer out of a folder; the lock goes when the process does, however it ends.
-
-    What a killed writer left half-written is swept away by the first one that is alone. With `shared` other writers may
-    come that share it, too.
+def new_folder(name: str, parent: Path = RUNS) -> Path:
+    """Make the folder `<parent>/<name>-<n>` with the smallest free n.
 
     Raises:
-        RunError: another process is writing there.
+        RunError: it cannot be made.
     """
-    with FileLock(folder / ".lock") as lock:
-        if lock.take() is not False:
-            # Other machines' locks may not be seen here, and neither would be what their writers are at.
-            sweep(folder, older=_HOUR if shared else 0.0)
-        elif not shared:
-            raise RunError(f"{folder}: another process is writing this run; wait for it or stop it first")
-        if shared and lock.take(shared=True) is False:
-            why = "another process is writing this run and does not share it (it has no --part); wait for it"
-            raise RunError(f"{folder}: {why}")
-        yield
-
-
-def new_folder(name: str, parent: Path = RUNS) -> Path:
-    """Make the folder `runs/<name>-<n>` with the smallest free n; `RunError` if it cannot be made."""
     try:
         parent.mkdir(parents=True, exist_ok=True)
         for number in itertools.count(1):
@@ -313,64 +325,73 @@ def new_folder(name: str, parent: Path = RUNS) -> Path:
                 return folder
     except OSError as error:
         raise cannot_write(parent, error) from error
-    raise AssertionError("there are numbers enough")
+    raise AssertionError("numbers do not run out")
 
 
 @contextlib.contextmanager
-def chosen_folder(given: Path | None, name: str) -> Iterator[Path]:
-    """The folder that was given, or a new one in `RUNS`, which goes again if nothing comes into it."""
-    if given is not None:
-        yield given.expanduser()
+def chosen_folder(path: Path | None, name: str) -> Iterator[Path]:
+    """Use the folder at `path`, or else a new one in `RUNS`, which is removed after the block if it is still empty."""
+    if path is not None:
+        yield path.expanduser()
         return
-    made = [] if RUNS.exists() else [RUNS]
+    new_parents = [] if RUNS.exists() else [RUNS]
     folder = new_folder(name)
     try:
         yield folder
     finally:
-        with contextlib.suppress(OSError):  # it holds something
-            for empty in (folder, *made):
+        with contextlib.suppress(OSError):  # not empty
+            for empty in (folder, *new_parents):
                 empty.rmdir()
 
 
 def versions() -> dict[str, str]:
-    """The versions that results may depend on."""
-    found = {"llm-coop-envs": __version__, "python": platform.python_version()}
+    """The installed versions of Python, this package and the libraries that results may depend on."""
+    installed = {"llm-coop-envs": __version__, "python": platform.python_version()}
     for name in _LIBRARIES:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            found[name] = importlib.metadata.version(name)
-    return found
+            installed[name] = importlib.metadata.version(name)
+    return installed
 
 
 def digest_of(identity: Mapping[str, Any]) -> str:
-    """A hash of plain data."""
+    """The SHA-256 of plain data, whatever the order of its keys."""
     return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
 
 
 def plain_json(data: Mapping[str, Any]) -> dict[str, Any]:
-    """The data as it comes back from JSON, in which tuples are lists."""
+    """The data as it would be read back from JSON: tuples become lists."""
     plain: dict[str, Any] = json.loads(json.dumps(data))
     return plain
 
 
-def difference(there: Any, here: Any, where: str = "", *, every: bool = False) -> str:
-    """The first place in which what is there differs from what is here, in words; empty if there is none.
+def difference(old: Any, new: Any, path: str = "", *, every: bool = False) -> str:
+    """Describe the first place in which plain data differ; empty if there is none.
 
-    The fields of what is here alone count, with `every` those of what is there, too.
+    Args:
+        old: the data that are there.
+        new: the data to compare with them.
+        path: the fields that lead to these data, such as `"settings.players"`.
+        every: compare fields that only `old` has, too.
     """
-    if isinstance(there, dict) and isinstance(here, dict):
-        pairs = [(name, there.get(name), here.get(name)) for name in ({**here, **there} if every else here)]
-    elif isinstance(there, list) and isinstance(here, list) and len(there) == len(here):
-        pairs = [(str(k), *both) for k, both in enumerate(zip(there, here, strict=True))]
+    if isinstance(old, dict) and isinstance(new, dict):
+        pairs = [(name, old.get(name), new.get(name)) for name in ({**new, **old} if every else new)]
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        pairs = [(str(index), *both) for index, both in enumerate(zip(old, new, strict=True))]
     else:
-        return "" if there == here else f"{where} is {_short(there)} there and {_short(here)} here"
-    found = (difference(old, new, f"{where}.{name}" if where else name, every=every) for name, old, new in pairs)
-    return next(filter(None, found), "")
+        return "" if old == new else f"{path} is {_shorten(old)} there and {_shorten(new)} here"
+    differences = (
+        difference(old_value, new_value, f"{path}.{name}" if path else name, every=every)
+        for name, old_value, new_value in pairs
+    )
+    return next(filter(None, differences), "")
 
 
-def _short(value: Any) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= 60 else f"{shown[:57]}..."
+def _shorten(value: Any) -> str:
+    """A value as Python writes it, cut to 60 characters."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _now() -> str:
+    """The time in UTC as in `"2025-01-31T12:00:00+00:00"`."""
     return datetime.now(timezone.utc).isoformat(timespec="seconds")

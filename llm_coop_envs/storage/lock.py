@@ -1,4 +1,4 @@
-"""Locks on files that the kernel keeps: they go when the process that holds them does, however it ends."""
+"""Locks on files and folders, kept by the kernel: a lock ends with the process that holds it, however that ends."""
 
 from __future__ import annotations
 
@@ -7,19 +7,29 @@ import errno
 import os
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 from typing_extensions import Self
 
-from llm_coop_envs.storage.files import cannot_write
+from llm_coop_envs.errors import RunError
+from llm_coop_envs.storage.files import cannot_write, sweep
 
-_BUSY = (errno.EAGAIN, errno.EWOULDBLOCK, errno.EACCES)  # whatever else a file system says, it carries no locks
-_FAR = 1 << 40  # Windows locks ranges of bytes, and locked ones cannot be read: one far behind the end is taken
-_POLL = 0.05
+# Any other error means that the file system does not support locks.
+_BUSY = (errno.EAGAIN, errno.EWOULDBLOCK, errno.EACCES)
+# Windows locks ranges of bytes, which then cannot be read: the locked byte is far behind the end of the file.
+_FAR = 1 << 40
+_POLL = 0.05  # seconds
+_HOUR = 3600.0  # seconds
 
 
 class FileLock:
-    """A file that exists to be locked; made if it is missing, and left there.
+    """A file that exists to be locked; created if it is missing, and never removed.
+
+    Used as a context manager, it releases the lock at the end of the block; nothing is locked before `take`.
+
+    Args:
+        path: where the file is.
 
     Raises:
         RunError: it cannot be opened.
@@ -32,15 +42,15 @@ class FileLock:
             raise cannot_write(path, error) from error
 
     def take(self, *, shared: bool = False, wait: bool = False) -> bool | None:
-        """Lock it; see `lock`."""
+        """Lock the file; see `lock`."""
         return lock(self._descriptor, shared=shared, wait=wait)
 
     def __enter__(self) -> Self:
-        """Nothing is locked before `take`."""
+        """Return the file itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Give the lock up."""
+        """Release the lock."""
         os.close(self._descriptor)
 
 
@@ -48,7 +58,7 @@ if sys.platform == "win32":
     import msvcrt
 
     def lock(descriptor: int, *, shared: bool = False, wait: bool = False) -> bool | None:
-        """Lock an open file; shared locks do not exist here."""
+        """Lock an open file; Windows has no shared locks."""
         if shared:
             unlock(descriptor)
             return None
@@ -64,7 +74,7 @@ if sys.platform == "win32":
                 return True
 
     def unlock(descriptor: int) -> None:
-        """Give up the lock on an open file, if it is held."""
+        """Release the lock on an open file, if it is held."""
         os.lseek(descriptor, _FAR, os.SEEK_SET)
         try:
             msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
@@ -75,14 +85,20 @@ else:
     import fcntl
 
     def lock(descriptor: int, *, shared: bool = False, wait: bool = False) -> bool | None:
-        """Lock an open file; taking a lock of the other kind (`shared` or not) changes the one that is held.
+        """Lock an open file, or change a lock that is held from exclusive to shared and back.
 
-        The lock belongs to the opened file: it goes with its last descriptor, and another opening of the same file
-        is refused even in the same process. To lock a file that others may delete, compare it with its path after.
+        The lock belongs to the open file: it ends when the last descriptor is closed, and a second `os.open` of the
+        same path cannot lock it even in the same process. To lock a file that other processes may delete, compare it
+        with its path afterwards.
+
+        Args:
+            descriptor: the open file.
+            shared: admit other shared locks.
+            wait: wait until the lock is free.
 
         Returns:
-            Whether it was got; `None` where files cannot be locked so: some network folders, and shared locks on
-            Windows.
+            Whether it is locked; `None` where files cannot be locked so: on some network folders, and for shared locks
+            on Windows.
         """
         kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
         try:
@@ -92,6 +108,32 @@ else:
         return True
 
     def unlock(descriptor: int) -> None:
-        """Give up the lock on an open file, if it is held."""
-        with contextlib.suppress(OSError):  # where nothing can be locked, nothing was
+        """Release the lock on an open file, if it is held."""
+        with contextlib.suppress(OSError):  # this file system has no locks
             fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+
+@contextlib.contextmanager
+def lock_folder(folder: Path, *, shared: bool = False) -> Iterator[None]:
+    """Keep a second writer out of a folder; the lock ends with the process, however that ends.
+
+    The first writer that is alone removes the half-written files of killed ones.
+
+    Args:
+        folder: the folder.
+        shared: admit other writers that ask for a shared lock, too.
+
+    Raises:
+        RunError: another process is writing there.
+    """
+    with FileLock(folder / ".lock") as lock:
+        if lock.take() is not False:
+            # Locks of other machines may be invisible here: leave recent half-written files to their writers.
+            sweep(folder, min_age=_HOUR if shared else 0.0)
+        elif not shared:
+            raise RunError(f"{folder}: another process is writing this run; wait for it or stop it first")
+        if shared and lock.take(shared=True) is False:
+            raise RunError(
+                f"{folder}: another process is writing this run and does not share it (it has no --part); wait for it"
+            )
+        yield

@@ -1,4 +1,4 @@
-"""Tables as Parquet files, whole or not there at all; pyarrow is imported when the first one is written."""
+"""Tables as Parquet files, written atomically; pyarrow is imported when the first one is written."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from llm_coop_envs.errors import MissingExtra
-from llm_coop_envs.storage.files import whole
+from llm_coop_envs.storage.files import atomic_path
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
 def need_arrow() -> None:
-    """Fail early, before anything is begun, when tables could not be written.
+    """Check that tables can be written, before any work is done.
 
     Raises:
         MissingExtra: pyarrow is not installed.
     """
     try:
-        import pyarrow.parquet  # noqa: F401  # only whether it is there: some builds lack it
+        import pyarrow.parquet  # noqa: F401  # some builds of pyarrow lack it
     except ImportError as error:
         raise MissingExtra("writing Parquet tables", "study") from error
 
@@ -33,7 +33,7 @@ def write_table(path: Path, table: pa.Table) -> None:
     """
     import pyarrow.parquet as pq
 
-    with whole(path) as temporary:
+    with atomic_path(path) as temporary:
         pq.write_table(table, temporary, compression="zstd")
 
 
@@ -45,7 +45,7 @@ def write_rows(path: Path, rows: Sequence[dict[str, Any]]) -> None:
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
-    """The rows of a table."""
+    """Read the rows of a table."""
     import pyarrow.parquet as pq
 
     rows: list[dict[str, Any]] = pq.read_table(path).to_pylist()

@@ -339,7 +339,7 @@ def assign_seats(
         mine = [agent for agent in agents if agent not in result and fits(pattern, agent)]
         if people is not None and any(player.cell for player in players):
             # Everybody is of one cell; a regulator comes last, and is nobody of them.
-            cells = sum(k * people.sits(player.cell) for k, player in enumerate(players))
+            cells = sum(k * people.in_cell(player.cell) for k, player in enumerate(players))
             place = dict(zip(agents, np.broadcast_to(cells, people.size).tolist(), strict=False))
             result.update({agent: players[place[agent]] for agent in mine})
             continue

@@ -95,7 +95,7 @@ def _reduced(condition: Condition) -> Condition:
     if last is None:
         return found
     seats = tuple((pattern, tuple(_begun_by(one, last) for one in players)) for pattern, players in condition.seats)
-    changes = tuple(replace(one, when=one.when.by(last)) for one in condition.changes)
+    changes = tuple(replace(one, when=one.when.limited_to(last)) for one in condition.changes)
     return replace(found, seats=seats, changes=changes)
 
 

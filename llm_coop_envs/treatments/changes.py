@@ -47,8 +47,8 @@ class Change(Settings):
         when = f"in rounds {self.from_round} to {self.until_round}"
         return whom + (f"from round {self.from_round} on" if self.until_round is None else when)
 
-    def by(self, last: int) -> Change:
-        """The same, begun by the last round at the latest, and over by then if it ends at all."""
+    def limited_to(self, last: int) -> Change:
+        """The same change within an episode of `last` rounds: it begins, and if it ever ends ends, by then."""
         first, until = min(self.from_round, last), self.until_round
         return replace(self, from_round=first, until_round=None if until is None else max(first, min(until, last)))
 
@@ -67,10 +67,10 @@ def read_patterns(players: Any) -> tuple[str, ...]:
     Raises:
         SettingsError: it is neither.
     """
-    given = (players,) if isinstance(players, str) else players
-    if not isinstance(given, list | tuple) or not all(isinstance(one, str) and one for one in given):
-        raise SettingsError("players", given, "must be a player's name, a pattern such as 'firm_*', or a list")
-    return () if EVERYONE in given else tuple(given)
+    patterns = (players,) if isinstance(players, str) else players
+    if not isinstance(patterns, list | tuple) or not all(isinstance(pattern, str) and pattern for pattern in patterns):
+        raise SettingsError("players", patterns, "must be a player's name, a pattern such as 'firm_*', or a list")
+    return () if EVERYONE in patterns else tuple(patterns)
 
 
 def fits_any(player: str, patterns: Iterable[str]) -> bool:
@@ -86,7 +86,7 @@ def check_patterns(field: str, patterns: Iterable[str], players: Sequence[str]) 
     """
     for pattern in patterns:
         if not any(fits_any(player, (pattern,)) for player in players):
-            meant = nearest(pattern, players)
+            closest = nearest(pattern, players)
             role = players[0].rsplit("_", 1)[0]
             span = f"seats are {players[0]} to {players[-1]}, patterns such as '{role}_*', and 'all'"
-            raise SettingsError(field, pattern, f"is not a seat; {meant}{' ' if meant else ''}{span}")
+            raise SettingsError(field, pattern, f"is not a seat; {closest}{' ' if closest else ''}{span}")

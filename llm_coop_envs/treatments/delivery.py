@@ -1,73 +1,76 @@
-"""What becomes of a message between speaker and listeners: treatments whose effects show what talk does.
+"""Message delivery treatments: drop, delay, shuffle, swap, neutralise or paraphrase messages before they are heard.
 
-A treatment is decided when a message is said, from the message's place alone, so that it does not matter which of
-several speakers of a level is asked first. What was said stays; who hears what follows from `Delivered`.
+A treatment is drawn when a message is said, from the message's place alone: it does not matter which speaker of a level
+is asked first. The message itself stays; `Delivered` says what its listeners get.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from typing import Any, Protocol
 
-from llm_coop_envs.core.settings import TREATMENTS, ScenarioSettings
 from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.interface.messages import Delivered
 from llm_coop_envs.treatments.paraphrase import paraphrase
 from llm_coop_envs.util.draws import MESSAGES, Key, side_generator
 from llm_coop_envs.util.references import load
 
+TREATMENTS = ("deliver", "drop", "delay", "shuffle", "swap", "neutral", "paraphrase")
 DELIVER, DROP, DELAY, SHUFFLE, SWAP, NEUTRAL, PARAPHRASE = TREATMENTS
 SPEAKER = "speaker"
-"""For `delivery_by`: who speaks says it itself in other words, if it can; see `InOtherWords`."""
+"""For `delivery_by`: the speaker itself puts its message in other words, if it can; see `InOtherWords`."""
 _CIRCLE = 2**32 - 1  # a position that no message has
 
 
+class DeliverySettings(Protocol):
+    """The settings that say how messages are delivered."""
+
+    @property
+    def delivery(self) -> str:
+        """The treatment's name."""
+
+    @property
+    def delivery_share(self) -> float:
+        """The share of messages that are treated."""
+
+    @property
+    def delivery_delay(self) -> int:
+        """The number of rounds by which delayed messages are late."""
+
+    @property
+    def delivery_text(self) -> str:
+        """The neutral sentence."""
+
+    @property
+    def delivery_by(self) -> str:
+        """The paraphrasing function."""
+
+    def reach(self, name: str) -> list[Any]:
+        """All values that a setting may have in the course of an episode."""
+
+
 class InOtherWords(str):
-    """A message that brings along how its speaker says the same in other words.
+    """A message with its speaker's own paraphrase of it.
 
     Args:
         text: the message.
-        other: the other words; empty if there are none.
+        other: the paraphrase; empty if there is none.
     """
 
     def __new__(cls, text: str, other: str = "") -> InOtherWords:
-        """The message with its other words."""
-        made = super().__new__(cls, text)
-        made.other = other
-        return made
+        """Make a string that carries the paraphrase."""
+        message = super().__new__(cls, text)
+        message.other = other
+        return message
 
     other: str
 
 
-@dataclass(frozen=True, slots=True)
-class Delivered:
-    """What listeners get of a message.
-
-    Attributes:
-        treatment: what was done to it.
-        text: what they hear; `None` for nothing.
-        round: the round from which they hear it; `None` for at once.
-        speaker: who seems to have said it (index); `None` for who did.
-        instead: who seems so to that player, who would notice.
-    """
-
-    treatment: str
-    text: str | None
-    round: int | None = None
-    speaker: int | None = None
-    instead: int | None = None
-
-    def speaker_for(self, listener: int, true: int) -> int:
-        """Who seems to have said it, to one listener."""
-        if self.speaker is None:
-            return true
-        return self.speaker if self.speaker != listener or self.instead is None else self.instead
-
-
-def check_delivery(settings: ScenarioSettings) -> None:
-    """Find out whether the functions that say something in other words are there.
+def check_delivery(settings: DeliverySettings) -> None:
+    """Require that the paraphrasing functions of the settings can be imported.
 
     Raises:
-        SettingsError: one is not.
+        SettingsError: one cannot, or is no function.
     """
     for reference in settings.reach("delivery_by"):
         try:
@@ -79,7 +82,7 @@ def check_delivery(settings: ScenarioSettings) -> None:
 
 
 def deliver(
-    settings: ScenarioSettings,
+    settings: DeliverySettings,
     key: Key,
     text: str,
     speaker: int,
@@ -91,19 +94,19 @@ def deliver(
     gone: Collection[int] = (),
     other: str = "",
 ) -> Delivered | None:
-    """What becomes of a message; `None` if it is delivered as it is.
+    """Treat a message. Returns what its listeners get; `None` if it is delivered as it is.
 
     Args:
         settings: the speaker's settings in this round; their fields `delivery...` say what is done.
-        key: where the random numbers come from.
-        text: what was said.
-        speaker: by whom.
+        key: the key of the random numbers.
+        text: the message.
+        speaker: its speaker.
         place: the number of the talk, and the message's position in it.
-        round_: in which round.
+        round_: the round in which it is said.
         talkers: the speakers of the talk, ascending.
         players: how many players there are.
-        gone: those of them who have left; nobody seems to be one of them.
-        other: the same in the speaker's own other words, where it brought any.
+        gone: the players who have left; none of them is an apparent speaker.
+        other: the speaker's own paraphrase; empty for none.
     """
     treatment = settings.delivery
     if treatment == DELIVER:
@@ -120,8 +123,8 @@ def deliver(
         at = circle.index(speaker)
         following, next_but_one = (circle[(at + steps) % len(circle)] for steps in (1, 2))
         return Delivered(treatment, text, speaker=following, instead=next_but_one)
-    words = {DROP: None, NEUTRAL: settings.delivery_text, PARAPHRASE: text}[treatment]
+    replacement = {DROP: None, NEUTRAL: settings.delivery_text, PARAPHRASE: text}[treatment]
     if treatment == PARAPHRASE:
         own = settings.delivery_by in ("", SPEAKER)
-        words = (settings.delivery_by and other) or paraphrase(text) if own else load(settings.delivery_by)(text)
-    return Delivered(treatment, words)
+        replacement = (settings.delivery_by and other) or paraphrase(text) if own else load(settings.delivery_by)(text)
+    return Delivered(treatment, replacement)

@@ -1,7 +1,7 @@
-"""Listeners: when something happens, chosen players are told of it, in a line beside what they know.
+"""Listeners: notify chosen players when something happens, by a line in their text.
 
-What happens is named by the scenario's settings (`happenings`); every scenario knows `mention`, somebody's name in a
-message. A talk's mentions are told when it is over, because it is played in its exact parallel form.
+A scenario's settings name what can happen (`happenings`); every scenario knows `mention`, a player's name in a message.
+Mentions are notified when their talk is over, because a talk is played in its exact parallel form.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from llm_coop_envs.interface.wording import PROMPTS, Templates
-from llm_coop_envs.treatments.changes import fits_any, read_patterns
+from llm_coop_envs.treatments.changes import EVERYONE, fits_any, read_patterns
 from llm_coop_envs.util.base_settings import Settings
 from llm_coop_envs.util.checks import check_number
-from llm_coop_envs.util.packing import packed, unpacked
+from llm_coop_envs.util.packing import pack_value, unpack_value
 
 MENTION = "mention"
 NEWS = "news.jinja"
@@ -52,14 +52,14 @@ class Listener(Settings):
 
 @functools.cache
 def load_news(wording: str, home: Path) -> Templates:
-    """The words of a wording: the scenario's own, or those for what every scenario knows.
+    """Load the news templates of a wording: the scenario's own, or those for what every scenario knows.
 
     Args:
         wording: a name below `prompts`, or the path of a folder.
         home: the scenario's folder.
     """
     folders = [home / PROMPTS / wording, Path(__file__).parent / PROMPTS / wording, Path(wording).expanduser()]
-    folder = next((one for one in folders if (one / NEWS).is_file()), home / PROMPTS / "en-a")
+    folder = next((path for path in folders if (path / NEWS).is_file()), home / PROMPTS / "en-a")
     if not (folder / NEWS).is_file():
         folder = Path(__file__).parent / PROMPTS / "en-a"
     return Templates(folder, {NEWS: NEWS_NAMES})
@@ -67,13 +67,13 @@ def load_news(wording: str, home: Path) -> Templates:
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """Something a player is told of.
+    """Something that players are notified of.
 
     Attributes:
-        what: which happening.
+        what: the name of the happening.
         number: its number; 0 where it has none.
-        name: whom or what it is about.
-        talk: the talk after which it is told; -1: at once.
+        name: the player or thing that it is about.
+        talk: the talk after which players are notified; -1 for at once.
     """
 
     what: str
@@ -82,75 +82,75 @@ class News:
     talk: int = -1
 
     def values(self) -> dict[str, Any]:
-        """What the words may use."""
+        """What `news.jinja` may use."""
         return {name: getattr(self, name) for name in NEWS_NAMES}
 
 
 class Notices:
-    """What players are still to be told.
+    """News that players have not read yet.
 
     Args:
-        listeners: who is told of what.
+        listeners: which players are notified of what.
         players: the players' names, in index order.
     """
 
     def __init__(self, listeners: Sequence[Listener], players: Sequence[str]) -> None:
         self._players = players
         self._listening = [
-            (one, [i for i, name in enumerate(players) if not one.players or fits_any(name, one.players)])
-            for one in listeners
+            (listener, [i for i, name in enumerate(players) if fits_any(name, listener.players or (EVERYONE,))])
+            for listener in listeners
         ]
-        self.hears_mentions = any(one.on == MENTION for one in listeners)
+        self.hears_mentions = any(listener.on == MENTION for listener in listeners)
         role = players[0].rpartition("_")[0]
         self._names = re.compile(rf"(?<!\w){re.escape(role)}_(0|[1-9]\d{{0,8}})(?!\w)", re.ASCII | re.IGNORECASE)
         self._waiting: dict[int, list[News]] = {}
 
     def __bool__(self) -> bool:
-        """Whether anybody is still to be told of something."""
+        """Whether there is unread news."""
         return bool(self._waiting)
 
     def clear(self) -> None:
-        """Nobody is told of anything: a new episode."""
+        """Forget all news: a new episode."""
         self._waiting = {}
 
-    def happened(self, news: News, concerned: Iterable[int] | None = None) -> list[int]:
-        """Remember something for those who listen, and say who they are.
+    def notify(self, news: News, concerned: Iterable[int] | None = None) -> list[int]:
+        """Keep news for the players who listen to it. Returns their indices, ascending.
 
         Args:
             news: what happened.
-            concerned: whom it concerns; everybody by default.
+            concerned: the players whom it concerns; everybody by default.
         """
-        told: set[int] = set()
-        meant = None if concerned is None else set(concerned)
-        for one, who in self._listening:
-            if one.on == news.what and (one.above is None or news.number > one.above):
-                told.update(who if meant is None else meant.intersection(who))
-        for index in told:
+        notified: set[int] = set()
+        candidates = None if concerned is None else set(concerned)
+        for listener, players in self._listening:
+            if listener.on == news.what and (listener.above is None or news.number > listener.above):
+                notified.update(players if candidates is None else candidates.intersection(players))
+        for index in notified:
             self._waiting.setdefault(index, []).append(news)
-        return sorted(told)
+        return sorted(notified)
 
-    def mentioned(self, text: str, speaker: int) -> list[int]:
-        """The players whom a message names, the speaker apart."""
-        named = {int(number) for number in self._names.findall(text)} if self.hears_mentions else set()
-        return sorted(i for i in named if i != speaker and i < len(self._players))
+    def find_mentions(self, text: str, speaker: int) -> list[int]:
+        """The players whom a message names, without the speaker."""
+        mentions = {int(number) for number in self._names.findall(text)} if self.hears_mentions else set()
+        return sorted(i for i in mentions if i != speaker and i < len(self._players))
 
-    def of(self, index: int, talk: int) -> list[News]:
-        """What a player is told now, while a talk is open (-1: none is)."""
+    def unread(self, index: int, talk: int) -> list[News]:
+        """The news for a player now; `talk` is the open talk, whose news has to wait, or -1 for none."""
         return [news for news in self._waiting.get(index, ()) if news.talk < 0 or news.talk != talk]
 
-    def told(self, who: Iterable[int], talk: int) -> None:
-        """Forget what these players have been told by now."""
-        for index in who:
-            rest = [news for news in self._waiting.get(index, ()) if news.talk >= 0 and news.talk == talk]
-            if rest:
-                self._waiting[index] = rest
+    def mark_read(self, players: Iterable[int], talk: int) -> None:
+        """Forget what these players have read by now; news of the open talk stays."""
+        for index in players:
+            later = [news for news in self._waiting.get(index, ()) if news.talk >= 0 and news.talk == talk]
+            if later:
+                self._waiting[index] = later
             else:
                 self._waiting.pop(index, None)
 
     def get_state(self) -> Any:
-        """What is still to be told, as plain data."""
-        return packed({i: [(n.what, n.number, n.name, n.talk) for n in all_] for i, all_ in self._waiting.items()})
+        """The unread news, as plain data."""
+        return pack_value({i: [(n.what, n.number, n.name, n.talk) for n in all_] for i, all_ in self._waiting.items()})
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Go on with what `get_state` gave."""
-        self._waiting = {i: [News(*one) for one in all_] for i, all_ in unpacked(state).items()}
+        """Continue from what `get_state` gave."""
+        self._waiting = {i: [News(*entry) for entry in all_] for i, all_ in unpack_value(state).items()}

@@ -50,13 +50,13 @@ _FOUND = re.compile(rf"(?<!\w)(?:in )?(?:{'|'.join(map(re.escape, _TABLE))})(?!\
 
 def paraphrase(text: str) -> str:
     """An English text in other words; sentences in which no phrase is known get a beginning of their own."""
-    said = _FOUND.sub(_replaced, text)
-    return said if said != text or not text.strip() else f"What I want to say is this: {text}"
+    paraphrased = _FOUND.sub(_replaced, text)
+    return paraphrased if paraphrased != text or not text.strip() else f"What I want to say is this: {text}"
 
 
-def _replaced(found: re.Match[str]) -> str:
-    phrase = found[0].lower()
+def _replaced(match: re.Match[str]) -> str:
+    phrase = match[0].lower()
     if phrase not in _TABLE:  # "in this round" stays
-        return found[0]
+        return match[0]
     other = _TABLE[phrase]
-    return other[0].upper() + other[1:] if found[0][0].isupper() else other
+    return other[0].upper() + other[1:] if match[0][0].isupper() else other

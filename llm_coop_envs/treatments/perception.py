@@ -1,4 +1,4 @@
-"""What players see and keep of what happens: settings that may differ between them, and from round to round."""
+"""Perception: how much each player sees and remembers, by settings that may change between players and rounds."""
 
 from __future__ import annotations
 
@@ -8,13 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from llm_coop_envs.core.settings import OWN
 from llm_coop_envs.interface.hooks import Hooks
 from llm_coop_envs.util.draws import NOISE, Key, side_generator
 
+ALL, OWN = "all", "own"
+#: What players see and keep of what happens; a scenario that carries it out names it in `changeable`.
+PERCEPTION = ("information", "observation_noise", "memory")
+
 
 class Perception(Hooks):
-    """Who sees and remembers how much; the base of `ArrayEnv`."""
+    """The part of `ArrayEnv` that says how much each player sees and remembers."""
 
     settings: Any
     n_players: int
@@ -23,7 +26,7 @@ class Perception(Hooks):
     _key: Key
 
     def _perceive(self) -> None:
-        """Find out what can happen in an episode, so that nothing is asked where nothing can."""
+        """Note which settings can matter in an episode, so that others are never looked up."""
         reach = self.settings.reach
         self._noisy = any(reach("observation_noise"))
         self._hides = OWN in reach("information")
@@ -35,34 +38,34 @@ class Perception(Hooks):
 
     @property
     def blind(self) -> NDArray[np.bool_]:
-        """Who learns in this round only what it does itself and what that brings; (players,)."""
+        """Whether each player learns in this round only of its own acts and rewards; (players,)."""
         return self._each(lambda now: now.information == OWN)
 
     @property
     def forgetful(self) -> NDArray[np.bool_]:
-        """Who knows nothing in this round of those before it; (players,)."""
+        """Whether each player has forgotten all rounds before this one; (players,)."""
         return self._each(lambda now: now.memory == 0)
 
     def error(self, index: int, round_: int, moment: int, size: int) -> NDArray[np.float64] | None:
-        """By how much a player is off in what it sees of a round; `None` where it sees all as it is.
+        """A player's errors in what it sees of a round; `None` if it sees everything exactly.
 
         Args:
             index: the player.
-            round_: the round of which it sees something: its noise then counts.
-            moment: a number for what it sees; errors of different moments are independent, those of one are the same
-                whenever it looks.
-            size: how many errors.
+            round_: the round that it sees; the noise in that round counts.
+            moment: a number for what it sees. Errors of different moments are independent, those of one moment are the
+                same whenever it looks.
+            size: the number of errors.
         """
         noise = self.settings.in_round(round_, self.possible_agents[index]).observation_noise if self._noisy else 0.0
         return noise * side_generator(self._key, NOISE, index, moment).standard_normal(size) if noise else None
 
     def _each(self, holds: Callable[[Any], bool]) -> NDArray[np.bool_]:
-        """For which players something holds of the settings in this round; (players,)."""
+        """Whether a condition holds for each player's settings in this round; (players,)."""
         if not self.settings.changes:
             return np.full(self.n_players, holds(self.settings))
         return np.fromiter((holds(self.settings_of(i)) for i in range(self.n_players)), np.bool_, self.n_players)
 
     def _since(self, index: int) -> int | None:
-        """The first round of which a player still knows what it heard; `None`: of all."""
+        """The first round of which a player still remembers messages; `None` for all."""
         rounds = self.settings_of(index).memory if self._forgets else None
         return None if rounds is None else self.round - rounds

@@ -63,14 +63,14 @@ class RegulatorSettings(Settings):
     def __post_init__(self) -> None:
         """Check the powers, alone and with each other; lists become tuples."""
         super().__post_init__()
-        for name, known in self.listed.items():
-            given: Any = getattr(self, name)
-            if not isinstance(given, list | tuple) or not all(isinstance(one, str) and one for one in given):
-                raise SettingsError(name, given, "must be a list of texts")
-            for one in given:
-                if known and one not in known:
-                    raise SettingsError(name, one, f"is not known; {suggestion(one, known)}")
-            object.__setattr__(self, name, tuple(dict.fromkeys(given)))
+        for name, allowed in self.listed.items():
+            names: Any = getattr(self, name)
+            if not isinstance(names, list | tuple) or not all(isinstance(entry, str) and entry for entry in names):
+                raise SettingsError(name, names, "must be a list of texts")
+            for entry in names:
+                if allowed and entry not in allowed:
+                    raise SettingsError(name, entry, f"is not known; {suggestion(entry, allowed)}")
+            object.__setattr__(self, name, tuple(dict.fromkeys(names)))
         if not self.powers and not self.orders:
             raise SettingsError("powers", [], "leaves it nothing to do; name a power, or an order")
         if self.powers and not self.on:

@@ -27,11 +27,11 @@ def regulation_measures(events: Sequence[Event]) -> dict[str, Any]:
     """What a regulator did in an episode, by the names of `REGULATION_MEASURES`; empty without one."""
     if events[0]["settings"].get("regulator") is None:
         return {}
-    found = [event for event in events if event["type"] == "regulation"]
-    counts = Counter(event["action"] for event in found)
+    rulings = [event for event in events if event["type"] == "regulation"]
+    counts = Counter(event["action"] for event in rulings)
     return {
-        "ruled_on": sum("about" in event for event in found),
+        "ruled_on": sum("about" in event for event in rulings),
         **{name: counts[action] for name, action in _COUNTED.items()},
-        "fines_paid": sum(event.get("fined", 0.0) for event in found),
-        "orders_given": sum(bool(event.get("order")) for event in found),
+        "fines_paid": sum(event.get("fined", 0.0) for event in rulings),
+        "orders_given": sum(bool(event.get("order")) for event in rulings),
     }

@@ -37,17 +37,17 @@ class Settings:
         """Check what is declared; subclasses extend this."""
         kind: Any = type(self)
         bounds, allowed = declared(kind, "bounds"), declared(kind, "allowed")
-        for one in fields(self):
-            if one.type in ("bool", bool):
-                check_bool(self, one.name)
-            elif one.name in allowed:
-                check_choice(self, one.name, allowed[one.name])
-            elif one.name in bounds:
-                low, high = bounds[one.name]
-                if one.type in ("int", int):
-                    check_int(self, one.name, int(low), None if math.isinf(high) else int(high))
+        for declared_field in fields(self):
+            if declared_field.type in ("bool", bool):
+                check_bool(self, declared_field.name)
+            elif declared_field.name in allowed:
+                check_choice(self, declared_field.name, allowed[declared_field.name])
+            elif declared_field.name in bounds:
+                low, high = bounds[declared_field.name]
+                if declared_field.type in ("int", int):
+                    check_int(self, declared_field.name, int(low), None if math.isinf(high) else int(high))
                 else:
-                    check_number(self, one.name, low, high)
+                    check_number(self, declared_field.name, low, high)
 
     @classmethod
     def build(cls, preset: str | None = None, **given: Any) -> Self:
@@ -86,11 +86,11 @@ class Settings:
 
         So what was recorded before there were such fields is still told to be the same.
         """
-        told = {f.name: getattr(self, f.name) for f in fields(self) if f.init}
+        data = {f.name: getattr(self, f.name) for f in fields(self) if f.init}
         for f in fields(self):
-            if f.metadata.get("added") and told[f.name] == f.default:
-                del told[f.name]
-        return {name: plain(value) for name, value in told.items()}
+            if f.metadata.get("added") and data[f.name] == f.default:
+                del data[f.name]
+        return {name: plain(value) for name, value in data.items()}
 
 
 def added(default: Any) -> Any:

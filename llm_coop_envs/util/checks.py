@@ -11,8 +11,8 @@ from llm_coop_envs.errors import SettingsError
 
 
 @contextlib.contextmanager
-def below(place: str) -> Iterator[None]:
-    """Tell what is refused as a field of what stands at a place."""
+def within_field(place: str) -> Iterator[None]:
+    """Prefix the field of a `SettingsError` with where it stands, such as `regulator` for `regulator.fine`."""
     try:
         yield
     except SettingsError as error:
@@ -41,8 +41,8 @@ def check_choice(settings: object, field: str, allowed: Collection[str]) -> None
     """Require one of `allowed`."""
     value = getattr(settings, field)
     if not isinstance(value, str) or value not in allowed:
-        meant = nearest(str(value), allowed)
-        raise SettingsError(field, value, f"must be one of {', '.join(allowed)}{'; ' if meant else ''}{meant}")
+        closest = nearest(str(value), allowed)
+        raise SettingsError(field, value, f"must be one of {', '.join(allowed)}{'; ' if closest else ''}{closest}")
 
 
 def check_int(settings: object, field: str, low: int, high: int | None = None, *, optional: bool = False) -> None:
@@ -83,8 +83,8 @@ def check_number(
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise SettingsError(field, value, "must be a finite number")
     if value < low or value > high or (above and value == low):
-        left = f"above {low:g}" if above else f"at least {low:g}"
-        bounds = left if math.isinf(high) else f"{left} and at most {high:g}"
+        lower_bound = f"above {low:g}" if above else f"at least {low:g}"
+        bounds = lower_bound if math.isinf(high) else f"{lower_bound} and at most {high:g}"
         if math.isinf(low):
             bounds = f"at most {high:g}"
         raise SettingsError(field, value, f"must be {bounds}")

@@ -8,7 +8,7 @@ from typing import Any
 from llm_coop_envs.errors import MissingExtra
 
 
-def need(module: str, what: str, extra: str) -> Any:
+def need(module: str, purpose: str, extra: str) -> Any:
     """Import a library that an extra brings.
 
     Raises:
@@ -17,4 +17,4 @@ def need(module: str, what: str, extra: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise MissingExtra(what, extra) from error
+        raise MissingExtra(purpose, extra) from error

@@ -49,8 +49,8 @@ def read_key(variable: str, *, required: bool) -> Key | None:
     value = os.environ.get(variable, "").strip()
     if not value:
         if required:
-            why = "this environment variable is not set; put the provider's key there"
-            raise SettingsError("key_env", variable, why)
+            reason = "this environment variable is not set; put the provider's key there"
+            raise SettingsError("key_env", variable, reason)
         return None
     if not value.isascii() or not value.isprintable() or " " in value:
         raise SettingsError(

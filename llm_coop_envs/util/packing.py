@@ -10,31 +10,31 @@ import numpy as np
 from llm_coop_envs.errors import SnapshotError
 
 
-def packed(value: Any) -> Any:
+def pack_value(value: Any) -> Any:
     """Numbers, texts, arrays, PCG64 generators, and lists, tuples and dictionaries of these, as JSON data."""
     if isinstance(value, np.ndarray):
         return {"dtype": value.dtype.str, "values": value.tolist()}
     if isinstance(value, np.random.Generator):
         return generator_state(value)
     if isinstance(value, tuple):
-        return {"tuple": [packed(item) for item in value]}
+        return {"tuple": [pack_value(item) for item in value]}
     if isinstance(value, dict):
-        return {"dict": [[packed(key), packed(item)] for key, item in value.items()]}
-    return [packed(item) for item in value] if isinstance(value, list) else value
+        return {"dict": [[pack_value(key), pack_value(item)] for key, item in value.items()]}
+    return [pack_value(item) for item in value] if isinstance(value, list) else value
 
 
-def unpacked(data: Any) -> Any:
-    """The value that `packed` described."""
+def unpack_value(data: Any) -> Any:
+    """The value that `pack_value` described."""
     if isinstance(data, list):
-        return [unpacked(item) for item in data]
+        return [unpack_value(item) for item in data]
     if not isinstance(data, dict):
         return data
     if "dtype" in data:
         return np.array(data["values"], dtype=data["dtype"])
     if "tuple" in data:
-        return tuple([unpacked(item) for item in data["tuple"]])
+        return tuple([unpack_value(item) for item in data["tuple"]])
     if "dict" in data:
-        return {unpacked(key): unpacked(item) for key, item in data["dict"]}
+        return {unpack_value(key): unpack_value(item) for key, item in data["dict"]}
     return generator_from(data)
 
 

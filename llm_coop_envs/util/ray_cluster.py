@@ -75,8 +75,8 @@ def same_version(version: str) -> None:
 
 def _knock(address: str) -> None:
     """Find out whether a cluster answers at an address; Ray itself tries for minutes."""
-    scheme, _, place = address.rpartition("://")
-    host, _, port = place.rpartition(":")
+    scheme, _, host_and_port = address.rpartition("://")
+    host, _, port = host_and_port.rpartition(":")
     if not host or not port.isdecimal():
         return
     socket.create_connection((host, int(port)), timeout=_KNOCK_SECONDS).close()
@@ -84,8 +84,8 @@ def _knock(address: str) -> None:
         return
     asking = [sys.executable, "-m", "ray.scripts.scripts", "health-check", "--address", address]
     try:
-        said = subprocess.run(asking, capture_output=True, text=True, timeout=_ANSWER_SECONDS, check=False)
+        result = subprocess.run(asking, capture_output=True, text=True, timeout=_ANSWER_SECONDS, check=False)
     except subprocess.TimeoutExpired as error:
         raise ConnectionError(f"no answer within {_ANSWER_SECONDS:.0f} seconds") from error
-    if said.returncode:
-        raise ConnectionError(said.stderr or said.stdout or f"exit code {said.returncode}")
+    if result.returncode:
+        raise ConnectionError(result.stderr or result.stdout or f"exit code {result.returncode}")

@@ -32,16 +32,16 @@ def read_pairs(option: str, pairs: Sequence[str]) -> dict[str, Any]:
     Raises:
         SettingsError: something is no name=value, the value is no YAML, or a name comes twice.
     """
-    found: dict[str, Any] = {}
+    pairs_by_name: dict[str, Any] = {}
     for pair in pairs:
         name, sign, text = pair.partition("=")
         name = name.strip()
         if not sign or not name:
             raise SettingsError(option, pair, "must be name=value, such as talk=false")
-        if name in found:
+        if name in pairs_by_name:
             raise SettingsError(option, pair, f"{name} is given twice")
         try:
-            found[name] = yaml.load(text, Loader)  # a SafeLoader
+            pairs_by_name[name] = yaml.load(text, Loader)  # a SafeLoader
         except (yaml.YAMLError, ValueError) as error:
             raise SettingsError(option, pair, "the value cannot be read; quote it if it is a text") from error
-    return found
+    return pairs_by_name

@@ -70,6 +70,6 @@ def run_coroutine(coroutine: Coroutine[Any, Any, T], loop: asyncio.AbstractEvent
         except KeyboardInterrupt:
             # Leaving waits for the thread: let it end what it does.
             if begun and not outcome.done():
-                there, task = begun[0]
-                there.call_soon_threadsafe(task.cancel)
+                loop_of_task, task = begun[0]
+                loop_of_task.call_soon_threadsafe(task.cancel)
             raise

@@ -1,8 +1,8 @@
-"""Views of an environment for other kinds of consumers.
+"""Views of an environment for other libraries.
 
 - `NumericView`: plain Box and Discrete, no text anywhere, for RL libraries.
-- `TextView`: text in, text out, for frameworks that know nothing but strings.
-- `SingleAgentView`: one seat as a Gymnasium environment, the other seats played by given policies.
+- `TextView`: text in, text out, for frameworks that only handle strings.
+- `SingleAgentView`: one seat as a Gymnasium environment, with policies in the other seats.
 """
 
 from llm_coop_envs.wrappers.numeric import NumericView

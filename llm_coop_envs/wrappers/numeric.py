@@ -1,4 +1,4 @@
-"""The numeric view: what RL libraries see."""
+"""The numeric view, for RL libraries."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ Numeric = Any
 
 
 def numeric_names(game: ArrayEnv) -> tuple[str, ...]:
-    """The names of the columns of `numeric_rows`: the features; `turn` and one column per phase if there are more."""
+    """The names of the columns of `numeric_rows`: the features, and with several phases `turn` and one per phase."""
     phases = game.phases if len(game.phases) > 1 else ()
     return (*game.feature_names, *(("turn", *(f"phase_{phase}" for phase in phases)) if phases else ()))
 
 
 def numeric_rows(game: ArrayEnv) -> NDArray[np.float32]:
-    """What each player sees in numbers now, (players, columns); a fresh array."""
+    """The present observation of each player in numbers, (players, columns); a new array."""
     rows = game.features()
     if len(game.phases) == 1:
         return rows
@@ -40,32 +40,32 @@ def numeric_rows(game: ArrayEnv) -> NDArray[np.float32]:
 
 
 class NumericView(BaseParallelWrapper[str, Any, Any]):
-    """Box observations, Discrete or Box actions, constant numeric infos; no string is ever built.
+    """An environment with Box observations, Discrete or Box actions and numeric infos; it never builds any text.
 
     The observation holds the scenario's features (`feature_names`). Where an environment has more than one phase,
-    `turn` and one column per phase (`phase_talk`, ...) follow. With talk on, the view says nothing: it sends no
-    message and hears none.
+    `turn` and one column per phase (`phase_talk`, ...) follow. With talk on, the view sends no messages and observes
+    none.
 
-    Listed choices are a Discrete action, and the info is `{"action_mask": int8 array}`; off turn the mask leaves one
-    choice. A number from a range (continuous prices, real numbers) is a Box action of shape (1,) and float32, from -1
-    for the lowest number to 1 for the highest; the info is empty.
+    Listed choices are a Discrete action, and the info is `{"action_mask": int8 array}`; the mask of a player who is not
+    on turn allows one choice. A number from a range (continuous prices, real numbers) is a Box action of shape (1,) and
+    float32, from -1 for the lowest number to 1 for the highest; the info is empty.
 
     Args:
         env: the environment itself, not a wrapped one: this view talks to its array side.
         mask_in_obs: make observations `{"observation": Box, "action_mask": Box}` and infos empty, for libraries that
             look for masks there (MaskablePPO's buffers, PettingZoo's `TerminateIllegalWrapper`, RLlib's examples).
-        normalised: whether numbers from a range are shown as -1 to 1, as policy-gradient learners expect; else in the
-            scenario's own units, as float64.
+        normalised: whether choices from a range are scaled to -1 to 1, as policy-gradient learners expect; else they
+            are float64 in the scenario's own units.
 
     Raises:
-        SettingsError: a mask is wanted of continuous choices, their range has no ends, or `env` is not one of this
-            package's environments.
+        SettingsError: `mask_in_obs` with continuous choices, `normalised` with an unbounded range, or `env` is not one
+            of this package's environments.
     """
 
     def __init__(self, env: ScenarioEnv, *, mask_in_obs: bool = False, normalised: bool = True) -> None:
         if not isinstance(env, ScenarioEnv):
-            why = "NumericView goes directly around parallel_env(); put other wrappers around the view"
-            raise SettingsError("env", type(env).__name__, why)
+            reason = "NumericView goes directly around parallel_env(); put other wrappers around the view"
+            raise SettingsError("env", type(env).__name__, reason)
         space = env.choice_space
         self._range: tuple[float, float] | None = None
         if isinstance(space, spaces.Box):
@@ -97,7 +97,7 @@ class NumericView(BaseParallelWrapper[str, Any, Any]):
             low, high = self._low, self._high
             if agent == SEAT and self._game.regulator is not None:
                 extra = np.zeros(1 + len(self._game.phases), dtype=np.float32)
-                low, high = (np.append(end, extra + k) for k, end in enumerate(self._game.regulator.bounds()))
+                low, high = (np.append(end, extra + k) for k, end in enumerate(self._game.regulator_bounds()))
             space = spaces.Box(low, high, dtype=np.float32)
             choices = self.action_space(agent)
             if self.mask_in_obs and isinstance(choices, spaces.Discrete):
@@ -107,17 +107,17 @@ class NumericView(BaseParallelWrapper[str, Any, Any]):
         return space
 
     def action_space(self, agent: str) -> spaces.Discrete | spaces.Box:
-        """The choices; always the same object."""
+        """The space of an agent's choices; always the same object."""
         space = self._action_spaces.get(agent)
         if space is None:
-            own: Any = self._game.action_space(agent)["choice"]
-            space = self._action_spaces[agent] = copy.deepcopy(own if agent == SEAT else self._choice_space)
+            agent_space: Any = self._game.action_space(agent)["choice"]
+            space = self._action_spaces[agent] = copy.deepcopy(agent_space if agent == SEAT else self._choice_space)
         return space
 
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, Numeric], dict[str, dict[str, Any]]]:
-        """Start a new episode, see the environment's `reset`."""
+        """Start a new episode; see the environment's `reset`."""
         self._game.begin(seed, options)
         return self._views(self._game.possible_agents, None)
 
@@ -127,11 +127,11 @@ class NumericView(BaseParallelWrapper[str, Any, Any]):
         """Play one step.
 
         Args:
-            actions: a choice for every player on turn; where there is none, the scenario's fallback is played.
+            actions: a choice for every player on turn; the scenario's fallback replaces a missing one.
 
         Raises:
             ResetNeeded: before the first `reset`.
-            ActionError: an action for somebody who does not exist.
+            ActionError: an action for an agent that does not exist.
         """
         game = self._game
         names = game.agents
@@ -139,19 +139,22 @@ class NumericView(BaseParallelWrapper[str, Any, Any]):
             if game.cycles == 0:
                 raise ResetNeeded("step() was called before reset(); call reset() first")
             return {}, {}, {}, {}, {}
-        everyone = len(names) == len(game.possible_agents)
+        is_complete = len(names) == len(game.possible_agents)
         present = game.live
         choices = self._read(actions, names)
-        if not everyone:
+        if not is_complete:
             values = np.zeros(len(game.possible_agents), dtype=choices.dtype)
             values[present] = choices
             choices = values
         game.advance(choices)
-        observations, infos = self._views(names, None if everyone else present)
+        observations, infos = self._views(names, None if is_complete else present)
         return observations, *game.outcomes(present), infos
 
     def choice(self, action: Any, agent: str = "") -> float | int:
-        """What the environment's own `step` takes for an action; no legal choice for what is none."""
+        """Convert an action into a choice for the environment's own `step`.
+
+        An action that is not in the action space becomes an illegal choice.
+        """
         choice = self._game.read_choice(action, agent)
         if self._range is None or agent == SEAT:
             return choice
@@ -160,21 +163,20 @@ class NumericView(BaseParallelWrapper[str, Any, Any]):
         return low * (1 - share) + high * share  # exactly the ends for -1 and 1
 
     def aec(self) -> AECEnv[str, Any, Any]:
-        """The view agent by agent, in the form that PettingZoo's `TerminateIllegalWrapper` takes.
+        """The view as an AEC environment to which PettingZoo's `TerminateIllegalWrapper` can be applied.
 
-        What `parallel_to_aec` makes looks the same, but that wrapper ends games in `unwrapped`, which would be the
-        parallel environment.
+        That wrapper ends games in `unwrapped`, which is the parallel environment if `parallel_to_aec` is used instead.
         """
         return _NumericAEC(self)
 
     def _read(self, actions: Mapping[str, Any], names: list[str]) -> NDArray[Any]:
         if isinstance(self._choice_space, spaces.Discrete):
             try:
-                given = np.array([actions[name] for name in names])
+                choices = np.array([actions[name] for name in names])
             except (KeyError, TypeError, ValueError):
-                given = np.empty(0)
-            if given.dtype.kind in "iu" and given.ndim == 1 and len(actions) == len(names):
-                return given.astype(np.int64, copy=False)
+                choices = np.empty(0)
+            if choices.dtype.kind in "iu" and choices.ndim == 1 and len(actions) == len(names):
+                return choices.astype(np.int64, copy=False)
         if not isinstance(actions, Mapping):
             raise ActionError(f"actions must be a dict from agent name to choice, not {type(actions).__name__}")
         for name in actions:
@@ -201,24 +203,24 @@ class NumericView(BaseParallelWrapper[str, Any, Any]):
         return dict(zip(names, rows, strict=True)), {name: {"action_mask": mask} for name, _, mask in seen}
 
     def _regulated_views(self, names: list[str]) -> tuple[dict[str, Numeric], dict[str, dict[str, Any]]]:
-        """The same where the last seat is a regulator's, who sees other numbers and has other choices."""
+        """The views with a regulator in the last seat, which has other features and choices than the players."""
         game = self._game
-        assert game.regulator is not None, "asked only where there is one"
+        assert game.regulator is not None, "called only with a regulator"
         rows, masks = numeric_rows(game), game.masks()
-        own = np.zeros(1 + len(game.phases), dtype=np.float32)
-        own[0] = game.regulator.index in game.on_turn
-        own[1 + game.phases.index(game.phase)] = 1
+        turn_and_phase = np.zeros(1 + len(game.phases), dtype=np.float32)
+        turn_and_phase[0] = game.regulator.index in game.on_turn
+        turn_and_phase[1 + game.phases.index(game.phase)] = 1
         observations: dict[str, Numeric] = {}
         infos: dict[str, dict[str, Any]] = {}
         for name in names:
-            i = game.possible_agents.index(name)
-            mine = i == game.regulator.index
-            row = np.append(game.regulator.features(), own) if mine else rows[i]
-            mask = game.regulator.mask() if mine else None if masks is None else masks[i].copy()
-            told = {} if mask is None else {"action_mask": mask}
+            index = game.possible_agents.index(name)
+            is_regulator = index == game.regulator.index
+            row = np.append(game.regulator_features(), turn_and_phase) if is_regulator else rows[index]
+            mask = game.regulator_mask() if is_regulator else None if masks is None else masks[index].copy()
+            mask_entry = {} if mask is None else {"action_mask": mask}
             in_obs = self.mask_in_obs and mask is not None
-            observations[name] = {"observation": row, **told} if in_obs else row
-            infos[name] = {} if in_obs else told
+            observations[name] = {"observation": row, **mask_entry} if in_obs else row
+            infos[name] = {} if in_obs else mask_entry
         return observations, infos
 
 

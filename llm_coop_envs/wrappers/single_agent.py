@@ -1,4 +1,4 @@
-"""One seat as a Gymnasium environment; policies play the others."""
+"""One seat as a Gymnasium environment, with policies in the other seats."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from llm_coop_envs.wrappers.numeric import NumericView
 
 
 class SingleAgentView(gymnasium.Env[Any, Any]):
-    """One player's game.
+    """A Gymnasium environment for one player.
 
-    `step` plays on until this player is on turn again or out of the game; the reward is the sum over the steps played.
-    The other players' generators follow from the seed, so that an episode repeats exactly.
+    `step` plays until this player is on turn again or out of the game, and returns the sum of the rewards meanwhile.
+    The random generators of the other players follow from the seed, so that an episode can be repeated exactly.
 
     Args:
         env: the environment itself, not a wrapped one.
         agent: the seat to leave free.
-        others: a policy for each other seat, or one policy for all of them.
+        others: a policy for each other seat, or one policy for all.
         numeric: observe and act as in `NumericView` (Box and Discrete or Box) instead of dictionaries with text.
         **view: arguments of the `NumericView`: `mask_in_obs`, `normalised`.
 
@@ -61,12 +61,14 @@ class SingleAgentView(gymnasium.Env[Any, Any]):
         self.agent = agent
         self.render_mode = env.render_mode
         self._me = env.possible_agents.index(agent)
-        rest = [name for name in env.possible_agents if name != agent]
-        self._table = Seating(others if isinstance(others, Mapping) else dict.fromkeys(rest, others), rest)
+        other_agents = [name for name in env.possible_agents if name != agent]
+        self._table = Seating(
+            others if isinstance(others, Mapping) else dict.fromkeys(other_agents, others), other_agents
+        )
         self._numeric = NumericView(env, **view) if numeric else None
-        face = env if self._numeric is None else self._numeric
-        self.observation_space = face.observation_space(agent)
-        self.action_space = face.action_space(agent)
+        view_env = env if self._numeric is None else self._numeric
+        self.observation_space = view_env.observation_space(agent)
+        self.action_space = view_env.action_space(agent)
         self._loop: asyncio.AbstractEventLoop | None = None
         self._views: tuple[dict[str, Any], dict[str, Any]] | None = None
 
@@ -87,9 +89,9 @@ class SingleAgentView(gymnasium.Env[Any, Any]):
         self._table.begin(
             self.env.metadata["name"], self.env.settings, self.env.possible_agents, np.random.SeedSequence(entropy)
         )
-        # Nobody leaves and nothing is earned before a first turn, so these outcomes carry no news.
+        # Before the first turn nobody leaves and nothing is earned, so the outcomes can be dropped.
         self._play_others()
-        return self._mine()
+        return self._view()
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Play this player's action and everything up to its next turn.
@@ -107,9 +109,9 @@ class SingleAgentView(gymnasium.Env[Any, Any]):
         )
         reward, terminated, truncated = self._one_step({self.agent: submitted})
         if not (terminated or truncated):
-            more, terminated, truncated = self._play_others()
-            reward += more
-        observation, info = self._mine()
+            later_reward, terminated, truncated = self._play_others()
+            reward += later_reward
+        observation, info = self._view()
         return observation, reward, terminated, truncated, info
 
     def action_masks(self) -> NDArray[np.bool_]:
@@ -119,7 +121,7 @@ class SingleAgentView(gymnasium.Env[Any, Any]):
             ActionError: choices are continuous and have no mask.
         """
         if self.env.regulator is not None and self.agent == SEAT:
-            return self.env.regulator.mask().astype(np.bool_)
+            return self.env.regulator_mask().astype(np.bool_)
         masks = self.env.masks()
         if masks is None:
             raise ActionError("these choices are continuous and have no mask; use an algorithm without masks")
@@ -127,7 +129,7 @@ class SingleAgentView(gymnasium.Env[Any, Any]):
         return mine
 
     def render(self) -> Any:
-        """The whole environment, as the render mode it was made with says."""
+        """Render the environment in its render mode."""
         return self.env.render()
 
     def close(self) -> None:
@@ -139,39 +141,41 @@ class SingleAgentView(gymnasium.Env[Any, Any]):
             self._loop = None
 
     def _play_others(self) -> tuple[float, bool, bool]:
+        """Play until this player is on turn or out; returns its reward, and whether it was terminated or truncated."""
         total, terminated, truncated = 0.0, False, False
         while not (terminated or truncated) and self._me not in self.env.on_turn.tolist():
             reward, terminated, truncated = self._one_step({})
             total += reward
         return total, terminated, truncated
 
-    def _one_step(self, mine: dict[str, Any]) -> tuple[float, bool, bool]:
+    def _one_step(self, own_action: dict[str, Any]) -> tuple[float, bool, bool]:
+        """Play one step of the environment; `own_action` is this player's action by its name, or empty off turn."""
         if self._views is None:
             raise AssertionError("reset() has been called")
         env, views = self.env, self._views
         if self._numeric is not None:
-            # Nobody reads this player's text: none is built, nor for those who decide without one.
+            # No text is built for this player, nor for policies that decide without one.
             views = env.look(on_turn=True, slots_only=self._table.slots_only)
         deciding = self._table.act(*views)
         if not self._table.waits:
             actions = run_through(deciding)
         else:
             if self._loop is None:
-                # One loop for the view's lifetime: a model's client keeps its connections in it. It is closed with the
-                # view, or at the latest when the view is collected.
+                # One loop for the view's lifetime, because a model's client keeps its connections in it. It is closed
+                # with the view, or at the latest when the view is garbage-collected.
                 self._loop = asyncio.new_event_loop()
                 weakref.finalize(self, self._loop.close)
             actions = run_coroutine(deciding, self._loop)
         present = env.live
         if self._numeric is None:
-            observations, rewards, terminations, truncations, infos = env.step({**actions, **mine})
+            observations, rewards, terminations, truncations, infos = env.step({**actions, **own_action})
             self._views = observations, infos
         else:
-            env.submit({**actions, **mine})
+            env.submit({**actions, **own_action})
             rewards, terminations, truncations = env.outcomes(present)
         return rewards[self.agent], terminations[self.agent], truncations[self.agent]
 
-    def _mine(self) -> tuple[Any, dict[str, Any]]:
+    def _view(self) -> tuple[Any, dict[str, Any]]:
         if self._views is None:
             raise AssertionError("reset() has been called")
         if self._numeric is not None:
@@ -191,29 +195,29 @@ def make_single_agent(
     normalised: bool = True,
     **settings: Any,
 ) -> SingleAgentView:
-    """What `gymnasium.make("llm_coop/SCENARIO-v0")` makes: the environment with one seat free.
+    """Make the environment of `gymnasium.make("llm_coop/SCENARIO-v0")`: one seat is free, policies take the others.
 
     Args:
-        scenario: its name.
+        scenario: the name of the scenario.
         agent: the free seat; the first by default.
-        others: a policy for each other seat, or one for all of them, or the name of a scripted policy; the scenario's
-            usual opponent by default.
+        others: a policy for each other seat, or one for all, or the name of a scripted policy; the scenario's usual
+            opponent by default.
         numeric: see `SingleAgentView`.
-        mask_in_obs: see `NumericView`; for the numeric form only.
-        normalised: likewise.
-        **settings: what `parallel_env` takes.
+        mask_in_obs: see `NumericView`; used only if `numeric`.
+        normalised: see `NumericView`; used only if `numeric`.
+        **settings: settings of the scenario, as for `parallel_env`.
 
     Raises:
-        SettingsError: as `parallel_env` and `SingleAgentView` do, or there is no such scripted policy.
+        SettingsError: there is no such scripted policy, or see `parallel_env` and `SingleAgentView`.
     """
-    known = find_scenario(scenario)
-    env = known.environment(**settings)
+    scenario_ = find_scenario(scenario)
+    env = scenario_.environment(**settings)
     if others is None or isinstance(others, str):
-        name = (others or known.opponent).removeprefix(f"{scenario}/")
-        if name not in known.policies:
-            raise SettingsError("others", others, f"is no scripted policy; {suggestion(name, known.policies)}")
-        seated: Mapping[str, PolicyLike] | PolicyLike = known.policies[name]()
+        name = (others or scenario_.opponent).removeprefix(f"{scenario}/")
+        if name not in scenario_.policies:
+            raise SettingsError("others", others, f"is no scripted policy; {suggestion(name, scenario_.policies)}")
+        policies: Mapping[str, PolicyLike] | PolicyLike = scenario_.policies[name]()
     else:
-        seated = others
+        policies = others
     view = {"mask_in_obs": mask_in_obs, "normalised": normalised} if numeric else {}
-    return SingleAgentView(env, agent or env.possible_agents[0], seated, numeric=numeric, **view)
+    return SingleAgentView(env, agent or env.possible_agents[0], policies, numeric=numeric, **view)

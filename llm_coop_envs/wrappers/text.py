@@ -1,4 +1,4 @@
-"""The text view: observations and actions are strings."""
+"""The text view, whose observations and actions are strings."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any, cast
 
 from pettingzoo.utils import BaseParallelWrapper
 
-from llm_coop_envs.core.array_env import ILLEGAL_CHOICE, MISSING_ACTION
-from llm_coop_envs.core.channels import MESSAGE_CLEANED, MESSAGE_CUT
 from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.errors import ActionError, SettingsError
+from llm_coop_envs.interface.actions import ILLEGAL_CHOICE, MISSING_ACTION
+from llm_coop_envs.interface.messages import MESSAGE_CLEANED, MESSAGE_CUT
 from llm_coop_envs.interface.question import Options, Question, Words
 from llm_coop_envs.interface.spaces import UnicodeText
 
@@ -22,14 +22,14 @@ _LONGEST_NUMBER = 32
 class TextView(BaseParallelWrapper[str, Any, Any]):
     """Text in, text out.
 
-    The observation is `text` alone: the situation and what is asked. The action is a string: in a talk phase
-    the message itself, in an act phase nothing but the number asked for. A string that is not exactly one number is an
-    illegal choice: the scenario's fallback is played and flagged in the info. (Understanding what language models
-    send around a number is the work of an LLM policy, not of this view.)
+    The observation is the `text` of the environment's observation: the situation and the question. The action is a
+    string: in a talk phase the message, in an act phase only the number. A string that is not exactly one number is an
+    illegal choice: the scenario's fallback is played, and flagged in the info. (To read a number from a model's answer
+    is the task of an LLM policy, not of this view.)
 
-    The info is plain numbers under the same names in every step, which other libraries can keep in arrays: `round`,
-    `step`, `turn` (whether this player is asked), and one per flag, 1 where the player's last action was so:
-    `missing_action`, `illegal_choice`, `message_cut`, `message_cleaned`.
+    The info holds plain numbers under the same names in every step, so that other libraries can keep it in arrays:
+    `round`, `step`, `turn` (1 if this player is on turn), and flags that are 1 if they apply to the player's last
+    action: `missing_action`, `illegal_choice`, `message_cut`, `message_cleaned`.
 
     Args:
         env: the environment itself, not a wrapped one.
@@ -53,7 +53,7 @@ class TextView(BaseParallelWrapper[str, Any, Any]):
         return cast("UnicodeText", self._game.observation_space(agent)["text"])
 
     def action_space(self, agent: str) -> UnicodeText:
-        """Any text as long as a message or a number may be; always the same object."""
+        """Any text up to the length of a message or a number; always the same object."""
         if agent not in self._action_spaces:
             self._game.action_space(agent)
             settings = self._game.settings
@@ -64,7 +64,7 @@ class TextView(BaseParallelWrapper[str, Any, Any]):
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, str], dict[str, dict[str, Any]]]:
-        """Start a new episode, see the environment's `reset`."""
+        """Start a new episode; see the environment's `reset`."""
         observations, infos = self._game.reset(seed=seed, options=options)
         self._remember(infos)
         return _texts(observations), _numbers(infos)
@@ -78,24 +78,25 @@ class TextView(BaseParallelWrapper[str, Any, Any]):
         """Play one step; `actions` holds a string for every player on turn."""
         if not isinstance(actions, Mapping):
             raise ActionError(f"actions must be a dict from agent name to text, not {type(actions).__name__}")
-        dicts = {name: _action(self._questions.get(name), said) for name, said in actions.items()}
+        dicts = {name: _action(self._questions.get(name), text) for name, text in actions.items()}
         observations, rewards, terminations, truncations, infos = self._game.step(dicts)
         self._remember(infos)
         return _texts(observations), rewards, terminations, truncations, _numbers(infos)
 
 
-def _action(question: Question | None, said: object) -> dict[str, object]:
+def _action(question: Question | None, text: object) -> dict[str, object]:
+    """The environment's action for a text that answers a question."""
     if isinstance(question, Words):
-        return {"message": said}
+        return {"message": text}
     if isinstance(question, Options):
-        option = question.find(said) if isinstance(said, str) else None
+        option = question.find(text) if isinstance(text, str) else None
         return {"choice": None if option is None else option.choice}
-    number = read_number(said)
+    number = read_number(text)
     return {"choice": None if number is None or question is None else question.choice(number)}
 
 
 def read_number(text: object) -> float | int | None:
-    """The number that `text` consists of, white space around it allowed, or `None`."""
+    """The number that a text consists of, apart from white space around it; `None` if it is not a number."""
     if not isinstance(text, str):
         return None
     try:

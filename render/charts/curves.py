@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from llm_coop_envs.render.charts.style import BLUE, FAINT, INK, new_figure, note_plotted, styled, titled
+from llm_coop_envs.render.charts.style import BLUE, FAINT, INK, new_figure, note_plotted, set_titles, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,15 +23,15 @@ class Curve:
 
     Attributes:
         label: its name in the legend; empty for none.
-        x: where.
-        y: how much.
-        low: the lower end of its band at each point, if it has one.
-        high: the upper end.
-        color: its colour.
-        published: drawn dashed with open markers, to be told apart from what was measured here.
+        x: the horizontal position of each point.
+        y: the value at each point.
+        low: the lower end of the band at each point; `None` for no band.
+        high: the upper end of the band.
+        color: the colour.
+        published: draw it dashed with open markers, as a published curve.
         marker: the marker's shape, in matplotlib's letters; empty for none.
-        thin: one of many, drawn in the background.
-        marked: drawn with a marker at each point.
+        thin: draw it thin and in the background, as one of many.
+        marked: draw a marker at each point.
         whiskers: draw the band as a whisker at each point, for few points.
         shift: how far to move it along x, so that whiskers do not cover each other.
     """
@@ -52,11 +52,11 @@ class Curve:
 
 @dataclass(frozen=True, kw_only=True)
 class Level:
-    """A horizontal line with a name.
+    """A horizontal line with a label.
 
     Attributes:
-        value: where.
-        label: its name, written to the right of the axes.
+        value: its height.
+        label: the text to the right of the axes.
     """
 
     value: float
@@ -69,14 +69,14 @@ class Dots:
 
     Attributes:
         label: their name in the legend; empty for none.
-        x: where.
-        y: where.
-        color: one colour for all.
+        x: the horizontal position of each point.
+        y: the vertical position of each point.
+        color: the colour of all points.
         marker: the marker's shape, in matplotlib's letters.
         size: the marker's width in points.
         alpha: 0 (invisible) to 1.
-        values: a number for each, shown by colour instead of `color`.
-        scale: the ends of the colours' scale.
+        values: a number for each point, shown by its colour; `None` to use `color`.
+        scale: the ends of the colour scale; `None` for the smallest and the largest value.
     """
 
     label: str
@@ -92,13 +92,13 @@ class Dots:
 
 @dataclass(frozen=True, kw_only=True)
 class Shade:
-    """A shaded stretch along x, between two heights.
+    """A shaded rectangle.
 
     Attributes:
-        x: its ends.
+        x: its left and right edge.
         y: its lower and upper edge.
-        share: how strong, 0 to 1.
-        color: its colour.
+        share: the strength of its colour, 0 to 1.
+        color: the colour.
     """
 
     x: tuple[float, float]
@@ -109,11 +109,11 @@ class Shade:
 
 @dataclass(frozen=True, kw_only=True)
 class MarkedLine:
-    """A vertical line with a name, where something else begins or ends.
+    """A vertical line with a label, where something begins or ends.
 
     Attributes:
-        at: where along x.
-        label: what; it stands at the line's upper end.
+        at: its horizontal position.
+        label: the text at the line's upper end.
     """
 
     at: float
@@ -125,19 +125,19 @@ class Panel:
     """One set of axes.
 
     Attributes:
-        title: what it shows.
-        x_label: the horizontal axis.
-        y_label: the vertical axis.
-        curves: background first.
-        dots: drawn above the curves.
+        title: the title.
+        x_label: the label of the horizontal axis.
+        y_label: the label of the vertical axis.
+        curves: the curves, background first.
+        dots: points, drawn above the curves.
         levels: horizontal reference lines.
-        shades: drawn behind everything.
-        marks: vertical lines, such as from where on something else holds.
-        x_ticks: where the horizontal axis has ticks; `None` for automatic.
-        tick_labels: what stands there; `None` for the numbers.
-        x_range: the horizontal axis' ends; `None` for automatic.
-        y_range: the vertical axis' ends; `None` for automatic.
-        note: a line below the title, smaller.
+        shades: shaded rectangles, drawn behind everything.
+        marks: vertical lines.
+        x_ticks: the positions of the ticks of the horizontal axis; `None` for automatic.
+        tick_labels: the texts of these ticks; `None` for the numbers.
+        x_range: the ends of the horizontal axis; `None` for automatic.
+        y_range: the ends of the vertical axis; `None` for automatic.
+        note: a smaller line below the title.
     """
 
     title: str
@@ -167,113 +167,135 @@ def draw_panels(
     """Draw panels in rows, with one legend below that names everything once.
 
     Args:
-        rows: the panels; `None` leaves a place empty.
-        size: width and height of one panel in inches, the legend not counted.
-        share_y: whether all have the same vertical axis.
-        legend_rows: how many lines of legend to leave room for; `None` for as many as there are.
-        legend_columns: in how many columns the legend stands.
-        bar: what the colours of dots with values mean (whole numbers); empty for no colour bar.
+        rows: the panels; `None` leaves a position empty.
+        size: width and height of one panel in inches, without the legend.
+        share_y: whether all panels have the same vertical axis.
+        legend_rows: how many lines to reserve for the legend; `None` for as many as it has.
+        legend_columns: how many columns the legend has.
+        bar: the label of a bar for the colours of dots with values (whole numbers); empty for no bar.
 
     Returns:
-        The figure; nothing is drawn to a screen.
+        The figure, which is not shown on a screen.
 
     Raises:
         MissingExtra: matplotlib is not installed.
     """
     across = max(len(row) for row in rows)
-    shown = [panel for row in rows for panel in row if panel is not None]
-    labels = [label for one in shown for label in (*(c.label for c in one.curves), *(d.label for d in one.dots))]
+    panels = [panel for row in rows for panel in row if panel is not None]
+    labels = [label for panel in panels for label in (*(c.label for c in panel.curves), *(d.label for d in panel.dots))]
     names = dict.fromkeys(label for label in labels if label)
     lines = math.ceil(len(names) / legend_columns) if legend_rows is None else legend_rows
     legend_height = 0.21 * lines + 0.1 if lines else 0.0
     with styled():
         figure = new_figure(size[0] * across, size[1] * len(rows) + legend_height)
         grid = figure.subplots(len(rows), across, squeeze=False, sharey=share_y)
-        for place, row in enumerate(rows):
-            for axes in grid[place, len(row) :]:
+        for row_index, row in enumerate(rows):
+            for axes in grid[row_index, len(row) :]:
                 axes.set_axis_off()
-            for axes, panel in zip(grid[place], row, strict=False):
+            for axes, panel in zip(grid[row_index], row, strict=False):
                 if panel is None:
                     axes.set_axis_off()
                 else:
                     fill(axes, panel)
         if bar:
-            from matplotlib.ticker import MaxNLocator
-
-            colored = [artist for axes in grid.flat for artist in axes.collections if artist.get_array() is not None]
-            if colored:
-                whole = MaxNLocator(nbins=8, integer=True)
-                figure.colorbar(
-                    colored[0], ax=grid.ravel().tolist(), label=bar, shrink=0.8, pad=0.02, ticks=whole, drawedges=False
-                )
+            _draw_bar(figure, grid, bar)
         if names:
-            found = {
+            handles = {
                 text: handle
                 for axes in grid.flat
                 for handle, text in zip(*axes.get_legend_handles_labels(), strict=True)
             }
             figure.legend(
-                [found[name] for name in names],
+                [handles[name] for name in names],
                 list(names),
                 loc="outside lower left",
                 ncols=legend_columns,
                 handlelength=2.6,
                 labelspacing=0.35,
             )
-    note_plotted(figure, (row for panel in shown for row in _rows(panel)))
+    note_plotted(figure, (row for panel in panels for row in _rows(panel)))
     return figure
 
 
+def _draw_bar(figure: Figure, grid: Any, label: str) -> None:
+    """Draw the bar that explains the colours of dots, if any have values."""
+    from matplotlib.ticker import MaxNLocator
+
+    coloured = [artist for axes in grid.flat for artist in axes.collections if artist.get_array() is not None]
+    if coloured:
+        ticks = MaxNLocator(nbins=8, integer=True)
+        axes = grid.ravel().tolist()
+        figure.colorbar(coloured[0], ax=axes, label=label, shrink=0.8, pad=0.02, ticks=ticks, drawedges=False)
+
+
 def _rows(panel: Panel) -> Iterator[dict[str, Any]]:
-    """All that a panel shows, as rows with the columns of `style.PLOTTED`."""
-    where = {"panel": ", ".join(filter(None, (panel.title, panel.note)))}
+    """The numbers in a panel, as rows with the columns of `style.PLOTTED`."""
+    panel_name = {"panel": ", ".join(filter(None, (panel.title, panel.note)))}
     for number, curve in enumerate(panel.curves, 1):
         kind = "published curve" if curve.published else "thin curve" if curve.thin else "curve"
-        about = {**where, "kind": kind, "series": curve.label or f"curve {number}"}
+        about = {**panel_name, "kind": kind, "series": curve.label or f"curve {number}"}
         columns = {"x": curve.x, "y": curve.y, "low": curve.low, "high": curve.high}
         yield from _columns(about, columns)
     for number, dots in enumerate(panel.dots, 1):
-        about = {**where, "kind": "dot", "series": dots.label or f"dots {number}"}
+        about = {**panel_name, "kind": "dot", "series": dots.label or f"dots {number}"}
         yield from _columns(about, {"x": dots.x, "y": dots.y, "value": dots.values})
     for level in panel.levels:
-        yield {**where, "kind": "horizontal line", "series": level.label, "y": level.value}
+        yield {**panel_name, "kind": "horizontal line", "series": level.label, "y": level.value}
     for mark in panel.marks:
-        yield {**where, "kind": "vertical line", "series": mark.label, "x": mark.at}
+        yield {**panel_name, "kind": "vertical line", "series": mark.label, "x": mark.at}
     for shade in panel.shades:
         for x in shade.x:
             area = {"x": x, "low": shade.y[0], "high": shade.y[1], "value": shade.share}
-            yield {**where, "kind": "shaded area", "series": "shaded", **area}
+            yield {**panel_name, "kind": "shaded area", "series": "shaded", **area}
 
 
 def _columns(about: dict[str, Any], columns: Mapping[str, Sequence[float] | None]) -> Iterator[dict[str, Any]]:
-    """Rows of the columns that are there."""
-    there = {name: values for name, values in columns.items() if values is not None}
-    for row in zip(*there.values(), strict=True):
-        yield {**about, **dict(zip(there, row, strict=True))}
+    """Rows of the columns that are not `None`."""
+    present = {name: values for name, values in columns.items() if values is not None}
+    for row in zip(*present.values(), strict=True):
+        yield {**about, **dict(zip(present, row, strict=True))}
 
 
 def fill(axes: Axes, panel: Panel) -> None:
     """Draw a panel into its axes."""
     for shade in panel.shades:
-        (left, right), (bottom, top) = shade.x, shade.y
+        (left_x, right_x), (bottom, top) = shade.x, shade.y
         axes.fill_between(
-            [left, right], bottom, top, color=shade.color, alpha=0.25 * shade.share, linewidth=0, zorder=0.5
+            [left_x, right_x], bottom, top, color=shade.color, alpha=0.25 * shade.share, linewidth=0, zorder=0.5
         )
     for curve in panel.curves:
         _draw(axes, curve)
     for dots in panel.dots:
         _scatter(axes, dots)
-    # Lines at one height have one label: a single firm's Nash price is its cartel price.
-    names: dict[float, list[str]] = {}
-    for level in panel.levels:
-        names.setdefault(next((at for at in names if math.isclose(at, level.value)), level.value), []).append(
-            level.label
-        )
-    for level in (Level(value=at, label=", ".join(labels)) for at, labels in names.items()):
-        axes.axhline(level.value, color=FAINT, linewidth=1.1, linestyle=(0, (1, 1.6)), zorder=1.5)
+    _draw_levels(axes, panel.levels)
+    for mark in panel.marks:
+        _draw_mark(axes, mark)
+    set_titles(axes, panel.title, panel.note)
+    axes.set_xlabel(panel.x_label)
+    axes.set_ylabel(panel.y_label)
+    if panel.x_ticks is not None:
+        axes.set_xticks(list(panel.x_ticks), panel.tick_labels)
+    elif all(float(x).is_integer() for drawn in (panel.curves, panel.dots) for series in drawn for x in series.x):
+        from matplotlib.ticker import MaxNLocator
+
+        axes.xaxis.set_major_locator(MaxNLocator(nbins="auto", steps=[1, 2, 2.5, 5, 10], integer=True))
+    if panel.x_range is not None:
+        axes.set_xlim(*panel.x_range)
+    if panel.y_range != (None, None):
+        axes.set_ylim(*panel.y_range)
+
+
+def _draw_levels(axes: Axes, levels: Sequence[Level]) -> None:
+    """Draw horizontal lines, one for all levels of a height: a single firm's Nash price is its cartel price."""
+    labels: dict[float, list[str]] = {}
+    for level in levels:
+        height = next((height for height in labels if math.isclose(height, level.value)), level.value)
+        labels.setdefault(height, []).append(level.label)
+    for height, names in labels.items():
+        axes.axhline(height, color=FAINT, linewidth=1.1, linestyle=(0, (1, 1.6)), zorder=1.5)
         axes.annotate(
-            level.label,
-            (1.0, level.value),
+            ", ".join(names),
+            (1.0, height),
             xycoords=("axes fraction", "data"),
             xytext=(4, 0),
             textcoords="offset points",
@@ -282,35 +304,25 @@ def fill(axes: Axes, panel: Panel) -> None:
             fontsize=8.5,
             color=FAINT,
         )
-    for mark in panel.marks:
-        axes.axvline(mark.at, color=INK, linewidth=1.0, linestyle=(0, (6, 2, 1, 2)), zorder=2.8)
-        axes.annotate(
-            mark.label,
-            (mark.at, 1.0),
-            xycoords=("data", "axes fraction"),
-            xytext=(-2, -3),
-            textcoords="offset points",
-            ha="right",
-            va="top",
-            rotation=90,
-            fontsize=8,
-            color=INK,
-            bbox={"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 0.5},
-            zorder=4,
-        )
-    titled(axes, panel.title, panel.note)
-    axes.set_xlabel(panel.x_label)
-    axes.set_ylabel(panel.y_label)
-    if panel.x_ticks is not None:
-        axes.set_xticks(list(panel.x_ticks), panel.tick_labels)
-    elif all(float(x).is_integer() for drawn in (panel.curves, panel.dots) for one in drawn for x in one.x):
-        from matplotlib.ticker import MaxNLocator
 
-        axes.xaxis.set_major_locator(MaxNLocator(nbins="auto", steps=[1, 2, 2.5, 5, 10], integer=True))
-    if panel.x_range is not None:
-        axes.set_xlim(*panel.x_range)
-    if panel.y_range != (None, None):
-        axes.set_ylim(*panel.y_range)
+
+def _draw_mark(axes: Axes, mark: MarkedLine) -> None:
+    """Draw a vertical line with its label."""
+    axes.axvline(mark.at, color=INK, linewidth=1.0, linestyle=(0, (6, 2, 1, 2)), zorder=2.8)
+    axes.annotate(
+        mark.label,
+        (mark.at, 1.0),
+        xycoords=("data", "axes fraction"),
+        xytext=(-2, -3),
+        textcoords="offset points",
+        ha="right",
+        va="top",
+        rotation=90,
+        fontsize=8,
+        color=INK,
+        bbox={"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 0.5},
+        zorder=4,
+    )
 
 
 def _draw(axes: Axes, curve: Curve) -> None:
@@ -346,7 +358,7 @@ def _scatter(axes: Axes, dots: Dots) -> None:
         "label": dots.label or "_nolegend_",
     }
     if dots.values is None:
-        # A line of its own is what shows where markers such as "_" are.
+        # Markers such as "_" have no area: only their edge is visible.
         width = 1.4 if dots.marker in "_|x+" else 0.0
         axes.scatter(dots.x, dots.y, color=dots.color, linewidths=width, zorder=3.5, **look)
     else:

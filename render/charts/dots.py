@@ -1,4 +1,4 @@
-"""A chart of means with intervals: one line per kind of player, one dot per group, panels side by side."""
+"""Charts of means with intervals: a line per kind of player, a dot per group, panels side by side."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class Dot:
     """One mean.
 
     Attributes:
-        line: on which line it stands, from 0 at the top.
+        line: the index of its line, from 0 at the top.
         value: the mean.
-        low: the lower end of its interval, if it has one.
-        high: the upper end.
-        group: which of the groups it belongs to; `None` for a published number.
+        low: the lower end of its interval; `None` for no interval.
+        high: the upper end of its interval.
+        group: the index of its group; `None` for a published number.
     """
 
     line: int
@@ -39,11 +39,11 @@ class DotPanel:
     """One set of axes.
 
     Attributes:
-        title: what it shows.
-        label: its horizontal axis.
+        title: the title.
+        label: the label of the horizontal axis.
         dots: the means.
         log: whether the axis is logarithmic.
-        levels: where faint vertical lines stand, and what they are called.
+        levels: the positions and labels of faint vertical lines.
     """
 
     title: str
@@ -54,15 +54,15 @@ class DotPanel:
 
 
 def draw_dots(lines: Sequence[str], groups: Sequence[tuple[str, str]], panels: Sequence[DotPanel]) -> Figure:
-    """Draw panels over the same lines.
+    """Draw panels that share their lines.
 
     Args:
         lines: the names of the lines, top first.
-        groups: name and colour of each group; dots of a line stand below each other in this order.
-        panels: what to draw.
+        groups: name and colour of each group; the dots of a line stand below each other in this order.
+        panels: the panels, left to right.
 
     Returns:
-        The figure; nothing is drawn to a screen.
+        The figure, which is not shown on a screen.
 
     Raises:
         MissingExtra: matplotlib is not installed.
@@ -98,11 +98,11 @@ def draw_dots(lines: Sequence[str], groups: Sequence[tuple[str, str]], panels: S
 
 
 def _draw(axes: Axes, panel: DotPanel, groups: Sequence[tuple[str, str]]) -> None:
-    for place, name in panel.levels:
-        axes.axvline(place, color=FAINT, linewidth=1.0, linestyle=(0, (1, 1.6)), zorder=1.5)
+    for level, name in panel.levels:
+        axes.axvline(level, color=FAINT, linewidth=1.0, linestyle=(0, (1, 1.6)), zorder=1.5)
         axes.annotate(
             name,
-            (place, 1.0),
+            (level, 1.0),
             xycoords=("data", "axes fraction"),
             xytext=(2, -2),
             textcoords="offset points",
@@ -122,7 +122,7 @@ def _draw(axes: Axes, panel: DotPanel, groups: Sequence[tuple[str, str]]) -> Non
         axes.plot([dot.value], [y], "D" if dot.group is None else "o", markersize=5, color=colour, mfc=face, zorder=3)
     if panel.log:
         axes.set_xscale("log")
-        # Every second power of ten, spelled out: there is room for no more.
+        # Every second power of ten, written in full; more would not fit.
         powers = range(0, 1 + math.ceil(math.log10(max(dot.value for dot in panel.dots) or 1.0)), 2)
         axes.set_xticks([10.0**k for k in powers], [f"{10**k:,}" for k in powers])
         axes.minorticks_off()

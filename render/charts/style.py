@@ -1,4 +1,4 @@
-"""One style for all charts, from a chart to a file, and to the numbers in it: the same figure gives the same bytes.
+"""The style of all charts, their files, and the numbers in them: the same figure gives the same bytes.
 
 Nothing here touches pyplot's global state.
 """
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 # Okabe and Ito 2008, "Color Universal Design": distinguishable with every common colour-vision deficiency.
 BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY = "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"
 PALETTE = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY)
-# For more lines than these six: the muted scheme of Tol 2021, "Colour Schemes", without hues that are there already.
+# For more than six lines: the muted scheme of Tol 2021, "Colour Schemes", without hues of the palette.
 MORE = ("#332288", "#882255", "#999933", "#44aa99", "#661100", "#8c8c8c")
 INK, FAINT, GRID, PUBLISHED = "#22272e", "#6b7280", "#e3e6ea", "#4b5563"
 DPI = 200
 
-#: The columns of the numbers in a figure, with what they mean.
+#: The columns of the numbers in a figure, and their meanings.
 PLOTTED = {
     "panel": "Title of the panel.",
     "kind": "How it is drawn, in words.",
@@ -78,7 +78,7 @@ STYLE: dict[str, Any] = {
 
 
 def styled() -> AbstractContextManager[None]:
-    """The style, for as long as a `with` block lasts.
+    """Use the style during a `with` block.
 
     Raises:
         MissingExtra: matplotlib is not installed.
@@ -86,14 +86,14 @@ def styled() -> AbstractContextManager[None]:
     need_matplotlib()
     import matplotlib
 
-    # Its stubs know the names one by one; a dictionary of any names is not among them.
+    # Matplotlib's stubs accept only dictionaries with the exact names of all settings.
     context: Any = matplotlib.rc_context
     style: AbstractContextManager[None] = context(STYLE)
     return style
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """An empty figure, its size in inches; drawn to no screen."""
+    """An empty figure with a size in inches, which is not shown on a screen."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -106,17 +106,17 @@ _PLOTTED: WeakKeyDictionary[Figure, list[dict[str, Any]]] = WeakKeyDictionary()
 
 
 def note_plotted(figure: Figure, rows: Iterable[dict[str, Any]]) -> None:
-    """Remember what is drawn in a figure, as flat rows with columns of `PLOTTED`."""
+    """Remember the numbers in a figure, as flat rows with the columns of `PLOTTED`."""
     _PLOTTED[figure] = list(rows)
 
 
 def plotted(figure: Figure) -> list[dict[str, Any]]:
-    """The numbers that are drawn in a figure, as flat rows; nothing if whoever drew it did not say."""
+    """The numbers in a figure that `note_plotted` remembered, as flat rows; empty if there are none."""
     return _PLOTTED.get(figure, [])
 
 
-def titled(axes: Axes, title: str, note: str) -> None:
-    """Give a panel its title and, if there is one, a faint line below it."""
+def set_titles(axes: Axes, title: str, note: str) -> None:
+    """Set a panel's title and, if `note` is not empty, a faint line below it."""
     axes.set_title(title, pad=17 if note else None)
     if note:
         axes.annotate(
@@ -131,7 +131,7 @@ def titled(axes: Axes, title: str, note: str) -> None:
 
 
 def picture(figure: Figure, form: str = "png") -> bytes:
-    """The figure as the content of a file.
+    """Draw a figure as the content of a file.
 
     Args:
         figure: the figure.
@@ -139,14 +139,14 @@ def picture(figure: Figure, form: str = "png") -> bytes:
     """
     buffer = io.BytesIO()
     with styled(), warnings.catch_warnings():
-        # A character that the font lacks is drawn as a box with its code; that is enough of a warning.
+        # A character that the font lacks is drawn as a box with its code, which is warning enough.
         warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
         figure.savefig(buffer, format=form, dpi=DPI, metadata=_METADATA[form])
     return buffer.getvalue()
 
 
 def need_matplotlib() -> None:
-    """Fail early when figures could not be drawn.
+    """Check that figures can be drawn, before any work is done.
 
     Raises:
         MissingExtra: matplotlib is not installed.

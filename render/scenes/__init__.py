@@ -1,1 +1,1 @@
-"""Scenes: what a picture shows, as plain data, and how it follows from events."""
+"""Scenes: the content of a picture as plain data, made from events."""

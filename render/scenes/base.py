@@ -1,8 +1,8 @@
-"""What a picture shows, as plain data: a scene per moment, made by an environment or from recorded events.
+"""Scenes: the content of a picture as plain data, made by an environment or from recorded events.
 
-A scene knows no environment and no drawing library. Arrays in it are read-only and may be shared between scenes; a
-history array holds what had happened when the scene was taken, never more. Every scenario may have scenes of its own,
-beside its rules; `render.scenes.table` has those of all others.
+A scene knows no environment and no drawing library. Its arrays are read-only and may be shared between scenes; an
+array with a history ends at the moment of the scene. A scenario may have scenes of its own, beside its rules;
+`render.scenes.table` has those of all others.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-#: What had just happened when a scene was taken, besides the phases: the episode or a round opened, a round was
-#: settled, it was over.
+#: What had just happened, if not a phase such as `"talk"`: the episode or a round began, a round was settled, or the
+#: episode ended.
 START, OPENED, SETTLED, OVER = "start", "opened", "settled", "over"
 _DOING = {
     START: "before the first round",
@@ -30,9 +30,13 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Said:
-    """One message of the running round, or of the whole episode where nothing is forgotten.
+    """One message.
 
-    Speaker and hearers are indices of players; without hearers everybody heard it.
+    Attributes:
+        speaker: the index of the player who sent it.
+        text: the text.
+        round: the round in which it was sent.
+        hearers: the indices of the players who heard it; `None` for all.
     """
 
     speaker: int
@@ -41,22 +45,22 @@ class Said:
     hearers: tuple[int, ...] | None = None
 
     def heard_by(self, listener: int) -> bool:
-        """Whether somebody other than the speaker heard it."""
+        """Whether a player other than the speaker heard it."""
         return listener != self.speaker and (self.hearers is None or listener in self.hearers)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Scene:
-    """What every scene has.
+    """The fields of every scene.
 
     Attributes:
         scenario: the environment's name with its version.
         agents: the players' names, in index order.
         step: how many steps had been played.
-        round: the round, as the scenario's papers count.
+        round: the round, counted as in the scenario's paper.
         doing: what had just happened: `"start"`, `"opened"`, a phase such as `"talk"`, `"settled"` or `"over"`.
         reason: why the episode ended; empty while it runs.
-        said: messages, oldest first.
+        said: the messages of the round, or of the whole episode if the scenario forgets none, oldest first.
     """
 
     scenario: str
@@ -68,12 +72,16 @@ class Scene:
     said: tuple[Said, ...] = ()
 
     def known_to(self, players: Collection[int]) -> Scene | None:
-        """The scene with nothing in it that these players may not know, for people who play.
+        """The scene without what these players may not know, for human players.
 
-        `None`, unless a scenario says otherwise: they then read what their texts say, and see no picture.
+        `None`, unless the scenario overrides it: humans then read their observations as text instead.
         """
         return None
 
-    def state(self, **words: str) -> str:
-        """Why the episode ended, or what had just happened: in these words, or in general ones."""
-        return self.reason or {**_DOING, **words}.get(self.doing, self.doing)
+    def state(self, **wordings: str) -> str:
+        """Why the episode ended, or what had just happened.
+
+        Args:
+            **wordings: a scenario's own wording by the value of `doing`, such as `act="naming prices"`.
+        """
+        return self.reason or {**_DOING, **wordings}.get(self.doing, self.doing)

@@ -1,4 +1,4 @@
-"""From recorded events to scenes: what replaying, filming and figures start from. Nothing is simulated again."""
+"""Scenes from recorded events, for replays, films and figures. No episode is simulated again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def tracker(start: Event, *, table: bool = False) -> Tracker[Any]:
 
     Args:
         start: the event.
-        table: whether the scenes are tables, whatever the scenario's own are.
+        table: make tables instead of the scenario's own scenes.
 
     Raises:
         SceneError: there is no such scenario, or the event is damaged.
@@ -28,42 +28,42 @@ def tracker(start: Event, *, table: bool = False) -> Tracker[Any]:
         raise SceneError("the record does not begin with a start event; it is no whole episode")
     try:
         own = load(scenario_of(scenario).scene)
-        found: type[Tracker[Any]] = TableTracker if table or own is None else own
+        tracker_type: type[Tracker[Any]] = TableTracker if table or own is None else own
     except StudyError as error:
         raise SceneError(f"there is no picture of {scenario!r}: {error}") from error
     try:
-        return found(start)
+        return tracker_type(start)
     except (KeyError, TypeError, ValueError, IndexError) as error:
         raise SceneError(f"the start event is damaged ({type(error).__name__}: {error})") from error
 
 
 def frames(events: Iterable[Event], *, per: str = "step") -> list[Scene]:
-    """The scenes of an episode, one after the other.
+    """The scenes of an episode, in order.
 
     Args:
         events: the episode's events, in order.
-        per: `"step"`: one scene for the beginning and one after each step in which something happened; `"round"`: one
-            for the beginning, one after each settled round, and one for the end.
+        per: `"step"` for a scene at the beginning and after each step with a message or choice; `"round"` for a scene
+            at the beginning, after each settled round, and at the end.
 
     Raises:
-        SceneError: the events are no episode of a known scenario, or damaged.
+        SceneError: the events are not an episode of a known scenario, or they are damaged.
     """
     if per not in ("step", "round"):
         raise ValueError(f"per={per!r}: must be 'step' or 'round'")
-    rest = iter(events)
-    first = next(rest, None)
+    remaining = iter(events)
+    first = next(remaining, None)
     if first is None:
         raise SceneError("there are no events; record the episode with record=True")
     following = tracker(first)
-    found: list[Scene] = []
+    scenes: list[Scene] = []
     fresh, step = True, -1
-    for event in rest:
+    for event in remaining:
         try:
             kind = event["type"]
             acts = kind in ("message", "choice")
             if fresh and (acts and event["step"] > step if per == "step" else kind != "end"):
                 following.step = event["step"]
-                found.append(following.scene())
+                scenes.append(following.scene())
                 fresh = False
             following.add(event)
         except (KeyError, TypeError, ValueError, IndexError) as error:
@@ -71,4 +71,4 @@ def frames(events: Iterable[Event], *, per: str = "step") -> list[Scene]:
         if acts:
             step = event["step"]
         fresh = fresh or per == "step" or kind in ("round", "end")
-    return [*found, following.scene()] if fresh else found
+    return [*scenes, following.scene()] if fresh else scenes

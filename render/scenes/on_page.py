@@ -1,6 +1,6 @@
-"""How scenes go to a page: as plain data of a few kinds of drawing, so that the page knows kinds and no scenario.
+"""Scenes for web pages: plain data for a few kinds of drawing, so that the page knows no scenario.
 
-`still` is what holds for the whole episode, `moving` what one moment adds. By kind:
+`still` holds for the whole episode, `moving` for one scene. By kind of drawing:
 
     room    still: rows, cols, exits [{name, cells}], desks, hears (radius or null)
             moving: at [[row, col]], from (where they began the round), status, heading (exit or -1), out (by exit)
@@ -29,7 +29,7 @@ from llm_coop_envs.render.scenes.table import TableScene
 from llm_coop_envs.util.references import load
 
 MOST_POINTS = 5_000
-"""From how many players on only a histogram of their numbers is sent."""
+"""With more players than this, a histogram of their numbers is sent."""
 BINS = 200
 
 Plain = dict[str, Any]
@@ -37,16 +37,16 @@ Plain = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class PageFace:
-    """How a scenario's scenes are shown on a page.
+    """Functions that turn a scenario's scenes into data for a page.
 
     Attributes:
         kind: the kind of drawing.
-        still: what holds for the whole episode, from any of its scenes.
-        moving: what one scene adds.
-        sight: what one player sees in a scene, told the player's index: `cells`, and `lines` of text; `None` if the
-            scenario cannot say.
+        still: the data of the whole episode, from any of its scenes.
+        moving: the data of one scene.
+        sight: what the player of an index sees in a scene: `cells`, and `lines` of text; `None` if the scenario does
+            not say.
         personas: each player's persona in a few words, from the `start` event.
-        moments: rounds worth a look, with a few words on each, from an episode's events.
+        moments: notable rounds with a few words on each, from an episode's events.
     """
 
     kind: str
@@ -58,13 +58,13 @@ class PageFace:
 
 
 def plain(values: Any) -> list[Any]:
-    """Numbers as JSON has them: rounded to what a picture shows, missing ones `None`."""
-    found: list[Any] = np.asarray(values).tolist()
-    return [_plain(one) for one in found]
+    """Numbers for JSON: rounded to six decimals, missing ones `None`."""
+    rows: list[Any] = np.asarray(values).tolist()
+    return [_plain(row) for row in rows]
 
 
 def numbers(values: Any, low: float, high: float) -> Plain:
-    """Each player's number, or how many there are in each of `BINS` equal parts of the range."""
+    """Each player's number, or of many players a histogram with `BINS` equal bins over the range."""
     array = np.asarray(values, dtype=np.float64)
     if len(array) <= MOST_POINTS:
         return {"values": plain(array)}
@@ -72,19 +72,19 @@ def numbers(values: Any, low: float, high: float) -> Plain:
 
 
 def face_of(reference: Any) -> PageFace:
-    """The face that a descriptor names, or the table."""
-    found: PageFace = load(reference) or TABLE
-    return found
+    """Load the face that a descriptor names; the table's if it names none."""
+    face: PageFace = load(reference) or TABLE
+    return face
 
 
 def frame(face: PageFace, scene: Scene) -> Plain:
-    """One scene."""
+    """The data of one scene."""
     return {"round": scene.round, "doing": scene.state(), **face.moving(scene)}
 
 
 def _plain(value: Any) -> Any:
     if isinstance(value, list):
-        return [_plain(one) for one in value]
+        return [_plain(entry) for entry in value]
     if isinstance(value, float):
         return round(value, 6) if math.isfinite(value) else None
     return value

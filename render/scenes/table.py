@@ -1,4 +1,4 @@
-"""Scenes of any scenario that brings none of its own: what everybody chose, and the numbers of the rounds."""
+"""Scenes of scenarios without scenes of their own: all choices, and the numbers of the rounds."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class TableScene(Scene):
     Attributes:
         choices: (players,) the latest choice of each, NaN before the first one.
         rounds: (rounds so far,) the settled rounds.
-        players: by name, (rounds so far, players): the numbers that `round` events have for every player.
-        totals: by name, (rounds so far,): the other numbers of `round` events.
+        players: by name, (rounds so far, players) the lists of `round` events with a number for each player.
+        totals: by name, (rounds so far,) the single numbers of `round` events.
     """
 
     choices: FloatArray
@@ -30,7 +30,7 @@ class TableScene(Scene):
 
 
 class TableTracker(Tracker[TableScene]):
-    """Follows what all scenarios record: choices, messages, and the numbers of settled rounds."""
+    """Follows the events of all scenarios: choices, messages, and the numbers of settled rounds."""
 
     def __init__(self, start: Event) -> None:
         super().__init__(start)
@@ -50,32 +50,39 @@ class TableTracker(Tracker[TableScene]):
             totals={name: rows.view() for name, rows in self._totals.items()},
         )
 
-    def _choose(self, who: int, phase: str, choice: Any) -> None:
-        self._choices[who] = number(choice)
+    def _choose(self, player: int, phase: str, choice: Any) -> None:
+        self._choices[player] = number(choice)
 
     def _settle(self, event: Event) -> None:
         count = len(self.agents)
-        known = {name: value for name, value in event.items() if name not in ("type", "step", "round")}
-        lists = {name: [number(one) for one in value] for name, value in known.items() if isinstance(value, list)}
-        # A list that once had another length is not one of the players' numbers, even if it sometimes fits.
+        fields = {name: value for name, value in event.items() if name not in ("type", "step", "round")}
+        lists = {name: [number(entry) for entry in value] for name, value in fields.items() if isinstance(value, list)}
+        # A list that once had another length does not hold the players' numbers, even if it sometimes fits.
         self._others.update(name for name, value in lists.items() if len(value) != count)
         lists = {name: value for name, value in lists.items() if name not in self._others}
         _add(self._players, lists, (count,), len(self._rounds))
-        _add(self._totals, {name: number(value) for name, value in known.items()}, (), len(self._rounds))
+        _add(self._totals, {name: number(value) for name, value in fields.items()}, (), len(self._rounds))
         self._rounds.append(event["round"])
 
 
-def _add(kept: dict[str, Growing], found: Mapping[str, Any], shape: tuple[int, ...], before: int) -> None:
-    """Append a round's numbers; a name that is new gets empty rows for the rounds before."""
-    for name, value in found.items():
-        if name not in kept and np.isfinite(value).any():
-            kept[name] = Growing(shape, np.float64)
-            for _ in range(before):
-                kept[name].append(np.nan)
-    for name, rows in kept.items():
-        rows.append(found.get(name, np.nan))
+def _add(columns: dict[str, Growing], values: Mapping[str, Any], shape: tuple[int, ...], earlier_rounds: int) -> None:
+    """Append a round's numbers to their columns; a new column begins with empty rows for the earlier rounds.
+
+    Args:
+        columns: the columns by name; new ones are added.
+        values: the round's numbers by name.
+        shape: the shape of a row.
+        earlier_rounds: how many rounds were settled before.
+    """
+    for name, value in values.items():
+        if name not in columns and np.isfinite(value).any():
+            columns[name] = Growing(shape, np.float64)
+            for _ in range(earlier_rounds):
+                columns[name].append(np.nan)
+    for name, rows in columns.items():
+        rows.append(values.get(name, np.nan))
 
 
 def number(value: Any) -> float:
-    """A recorded value as a number; NaN if it is none."""
+    """A recorded value as a number; NaN if it is not a number."""
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else np.nan

@@ -1,8 +1,8 @@
-"""Following an episode event by event: what every scenario's tracker shares.
+"""Trackers, which follow an episode event by event and make its scenes.
 
-A tracker is the one way to scenes, for a running environment and for a record alike: it takes events as the
-environment records them, and gives the scene of the moment at any time. Taking one costs little, because histories
-are shared: a scene holds a read-only view of a growing array.
+Scenes of a running environment and of a recorded one are made in the same way: a tracker takes the events, and makes
+the scene of the moment at any time. That costs little, because histories are shared: a scene holds a read-only view of
+a growing array.
 """
 
 from __future__ import annotations
@@ -22,14 +22,19 @@ SceneType = TypeVar("SceneType", bound=Scene)
 
 
 class Growing:
-    """Rows of one shape that are only ever appended; views of the first ones stay valid."""
+    """A growing array: rows are only appended, so that views of earlier rows stay valid.
+
+    Args:
+        shape: the shape of a row.
+        dtype: the type of its numbers.
+    """
 
     def __init__(self, shape: tuple[int, ...], dtype: Any) -> None:
         self._rows: NDArray[Any] = np.empty((8, *shape), dtype=dtype)
         self._count = 0
 
     def __len__(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return self._count
 
     def append(self, row: Any) -> None:
@@ -57,9 +62,13 @@ def frozen(values: NDArray[Any]) -> NDArray[Any]:
 
 
 class Tracker(ABC, Generic[SceneType]):
-    """Follows one episode from its `start` event on; what it knows has the names of a scene's fields."""
+    """Follows one episode from its `start` event on; its attributes have the names of a scene's fields.
 
-    #: Whether what was said is dropped when a round opens.
+    Args:
+        start: the `start` event.
+    """
+
+    #: Whether the messages of a round are forgotten when the next one begins.
     forgets = True
 
     def __init__(self, start: Event) -> None:
@@ -84,9 +93,13 @@ class Tracker(ABC, Generic[SceneType]):
         self.step = event["step"]
         if kind == "message":
             hearers = event["hearers"]
-            heard = None if hearers is None else tuple(self.index[name] for name in hearers)
-            said = Said(speaker=self.index[event["agent"]], text=event["text"], round=event["round"], hearers=heard)
-            self.said = (*self.said, said)
+            message = Said(
+                speaker=self.index[event["agent"]],
+                text=event["text"],
+                round=event["round"],
+                hearers=None if hearers is None else tuple(self.index[name] for name in hearers),
+            )
+            self.said = (*self.said, message)
             self.doing = "talk"
         elif kind == "choice":
             self.doing = event["phase"]
@@ -102,7 +115,7 @@ class Tracker(ABC, Generic[SceneType]):
 
     @abstractmethod
     def scene(self) -> SceneType:
-        """The scene of the moment."""
+        """The present scene."""
 
     def common(self) -> dict[str, Any]:
         """The fields that every scene has."""
@@ -111,12 +124,12 @@ class Tracker(ABC, Generic[SceneType]):
     def _enter(self) -> None:
         """A new round begins."""
 
-    def _choose(self, who: int, phase: str, choice: Any) -> None:
+    def _choose(self, player: int, phase: str, choice: Any) -> None:
         """Somebody chose."""
 
     @abstractmethod
     def _settle(self, event: Event) -> None:
-        """A round was settled."""
+        """A round was settled; the event holds its numbers."""
 
     def _other(self, event: Event) -> None:
-        """An event of the scenario's own kind; unknown ones are passed over."""
+        """An event of a kind that only this scenario has; unknown kinds are ignored."""

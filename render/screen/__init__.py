@@ -1,1 +1,1 @@
-"""Scenes on a screen: pictures, windows and replays, with pygame."""
+"""Pictures of scenes, windows and replays, with pygame."""

@@ -1,4 +1,4 @@
-"""A surface with fonts, a scale and one style: what every picture is drawn with."""
+"""The canvas that every picture is drawn on: a surface with fonts, a scale and one style."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from functools import lru_cache
 from llm_coop_envs.render.charts import style as style
 from llm_coop_envs.render.screen.glyphs import first_direction
 from llm_coop_envs.render.screen.pygame_import import pygame
+from llm_coop_envs.render.screen.text import Colour as Colour
 from llm_coop_envs.render.screen.text import Fonts, fonts
 
-Colour = tuple[int, int, int]
 Rect = pygame.Rect
 
 
@@ -22,7 +22,7 @@ def rgb(code: str) -> Colour:
 
 
 BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY = (rgb(code) for code in style.PALETTE)
-#: Colours of players, exits and firms, in this order; signs and labels tell the same, so that none depends on colour.
+#: Colours of players, exits and firms, in this order. Signs and labels tell them apart without colours.
 SERIES = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY)
 INK, FAINT, GRID = rgb(style.INK), rgb(style.FAINT), rgb(style.GRID)
 _SIGNS = ("disc", "square", "triangle", "diamond", "star", "ring")
@@ -32,38 +32,38 @@ YELLOW: Colour = (240, 228, 66)
 
 
 def series(index: int) -> Colour:
-    """The colour of the k-th of some things; they repeat after six."""
+    """The colour of a player, exit or firm; colours repeat after six."""
     return SERIES[index % len(SERIES)]
 
 
 def sign_of(index: int) -> str:
-    """The sign of the k-th of some things: the seventh has the first one's colour, but not its sign."""
+    """The sign of a player, exit or firm: number 6 has the colour of number 0, but another sign."""
     return _SIGNS[(index + index // len(_SIGNS)) % len(_SIGNS)]
 
 
-def mixed(colour: Colour, share: float, base: Colour = PAPER) -> Colour:
-    """A colour laid over another with a share of 0 to 1."""
+def mix_colours(colour: Colour, share: float, base: Colour = PAPER) -> Colour:
+    """Lay a colour over another, with a share of 0 to 1."""
     red, green, blue = (round(low + (high - low) * share) for low, high in zip(base, colour, strict=True))
     return red, green, blue
 
 
-#: Bubbles of more players than this hide the players.
+#: With more players than this, bubbles would hide the players.
 FEW = 50
 
 
 @dataclass(frozen=True, kw_only=True)
 class View:
-    """How a scene is looked at.
+    """Options of drawing a scene.
 
     Attributes:
         size: width and height of the picture at scale 1; `None` for the scenario's own.
-        scale: everything is drawn so much larger (2 for screens with small pixels).
-        colour: what the players' colours mean, in pictures that show more than one thing so: `"persona"` (who they
-            are) or `"target"` (what they are after).
+        scale: the factor on all lengths (2 for screens with small pixels).
+        colour: the meaning of the players' colours, in pictures that have a choice: `"persona"` (who they are) or
+            `"target"` (where they are going).
         trails: draw where players came from.
-        density: draw how crowded it is.
-        bubbles: draw what was said in this round; `None` for up to `FEW` players.
-        selected: the index of the player whose view, hearing and words are shown.
+        density: draw how crowded places are.
+        bubbles: draw the messages of this round; `None` for up to `FEW` players.
+        selected: the index of the player whose view, hearing and messages are shown.
         follow: zoom in on that player.
         system_fonts: use fonts of this machine; without them pictures are the same on every machine.
         marks: draw what players are not told, such as equilibrium prices.
@@ -83,7 +83,7 @@ class View:
     hint: str = ""
 
     def shows_bubbles(self, players: int) -> bool:
-        """Whether what so many players say is drawn."""
+        """Whether bubbles are drawn for this number of players."""
         return players <= FEW if self.bubbles is None else self.bubbles
 
 
@@ -115,9 +115,19 @@ class Canvas:
         anchor: str = "topleft",
         width: int | None = None,
     ) -> pygame.Rect:
-        """Write one line, cut to `width` pixels; returns where it stands.
+        """Write one line.
 
-        `anchor` is the point of the line that stands at `where`, as in pygame's rectangles.
+        Args:
+            where: the pixel of the line's anchor.
+            text: the text.
+            size: the size of the letters at scale 1.
+            colour: the colour of the letters.
+            bold: use the bold font.
+            anchor: the point of the line that stands at `where`, named as in pygame's rectangles.
+            width: cut the line to so many pixels; `None` for no limit.
+
+        Returns:
+            The rectangle of the line.
         """
         pixels = self.px(size)
         if width is not None:
@@ -133,10 +143,10 @@ class Canvas:
         """Write wrapped text from the top of a rectangle, as many lines as fit; returns the y below it."""
         pixels = self.px(size)
         room = max(0, rect.height // self.fonts.height(pixels))
-        most = room if lines is None else min(room, lines)
-        if most == 0:
+        max_lines = room if lines is None else min(room, lines)
+        if max_lines == 0:
             return rect.top
-        return self.lines(rect, self.fonts.wrap(text, pixels, rect.width, lines=most), size, colour)
+        return self.lines(rect, self.fonts.wrap(text, pixels, rect.width, lines=max_lines), size, colour)
 
     def lines(self, rect: pygame.Rect, lines: Sequence[str], size: float, colour: Colour = INK) -> int:
         """Write lines below each other, from the top of a rectangle; returns the y below them."""
@@ -144,7 +154,7 @@ class Canvas:
         for line in lines:
             if line:
                 picture = self.fonts.line(line, pixels, colour)
-                # What is written from right to left begins at the right.
+                # Arabic and Hebrew lines begin at the right.
                 from_right = not line.isascii() and first_direction(line) is True
                 self.surface.blit(picture, (rect.right - picture.get_width() if from_right else rect.left, y))
             y += self.fonts.height(pixels)
@@ -163,16 +173,16 @@ class Canvas:
             pygame.draw.rect(self.surface, border, rect, self.px(1), border_radius=corner)
 
     def dashed(self, start: tuple[float, float], end: tuple[float, float], colour: Colour, dash: float = 4) -> None:
-        """A dashed line, horizontal or vertical or anything."""
+        """A dashed line in any direction."""
         step, length = self.px(dash), max(1.0, math.dist(start, end))
-        way = (end[0] - start[0]) / length, (end[1] - start[1]) / length
-        for at in range(0, math.ceil(length), 2 * step):
-            to = min(length, at + step)
-            first, last = ((round(start[0] + way[0] * d), round(start[1] + way[1] * d)) for d in (at, to))
+        dx, dy = (end[0] - start[0]) / length, (end[1] - start[1]) / length
+        for offset in range(0, math.ceil(length), 2 * step):
+            distances = (offset, min(length, offset + step))
+            first, last = ((round(start[0] + dx * distance), round(start[1] + dy * distance)) for distance in distances)
             pygame.draw.line(self.surface, colour, first, last, self.px(1))
 
     def polyline(self, points: Sequence[tuple[float, float]], colour: Colour, width: float = 2) -> None:
-        """A line through points, smooth at its edges."""
+        """A line through points, with smooth edges."""
         if len(points) < 2:
             return
         thick = self.px(width)
@@ -181,7 +191,7 @@ class Canvas:
         pygame.draw.aalines(self.surface, colour, False, points)
 
     def dot(self, where: tuple[float, float], colour: Colour, diameter: float, sign: str = "disc") -> None:
-        """A small sign with smooth edges, centred."""
+        """A small sign with smooth edges, centred at a point; see `sign_picture`."""
         side = max(3, round(diameter))
         corner = round(where[0] - side / 2), round(where[1] - side / 2)
         self.surface.blit(sign_picture(sign, colour, side), corner)
@@ -189,11 +199,17 @@ class Canvas:
 
 @lru_cache(maxsize=512)
 def sign_picture(sign: str, colour: Colour, diameter: int) -> pygame.Surface:
-    """A sign as a picture: `"disc"`, `"ring"`, `"square"`, `"diamond"`, `"triangle"`, `"cross"`, `"star"`."""
+    """A sign on a transparent background.
+
+    Args:
+        sign: `"disc"`, `"ring"`, `"square"`, `"diamond"`, `"triangle"`, `"cross"` or `"star"`.
+        colour: its colour; the border is darker.
+        diameter: its width and height in pixels.
+    """
     big = 4 * diameter
     picture = pygame.Surface((big, big), pygame.SRCALPHA)
     middle, edge = big / 2, big * 0.06
-    dark = mixed(INK, 0.55, colour)
+    dark = mix_colours(INK, 0.55, colour)
     thick = max(2, round(big * 0.1))
     if sign == "ring":
         pygame.draw.circle(picture, colour, (middle, middle), middle - 1, max(2, round(big * 0.16)))

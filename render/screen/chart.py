@@ -13,7 +13,7 @@ from llm_coop_envs.render.screen.canvas import FAINT, GRID, Canvas, Colour, Rect
 
 
 class Mark(NamedTuple):
-    """A height with a name: a horizontal line, or the end of a curve."""
+    """A value on the vertical axis with a label: a horizontal line, or the end of a curve."""
 
     value: float
     label: str
@@ -21,12 +21,17 @@ class Mark(NamedTuple):
 
 
 class Chart:
-    """Axes in a rectangle.
+    """Axes in a rectangle, into which curves and levels are drawn.
 
     Args:
-        rect: the place of it all, titles and numbers included.
+        canvas: where to draw.
+        rect: the rectangle for the whole chart, its title and numbers included.
+        title: the title above the axes.
+        x_range: the ends of the horizontal axis.
+        y_range: the ends of the vertical axis.
+        x_label: the label of the horizontal axis.
         integers: whether the vertical axis has integers only, as the horizontal one always has.
-        labels_at_right: pixels of scale 1 to keep for names of curves and levels.
+        labels_at_right: pixels of scale 1 to keep for labels of curves and levels.
     """
 
     def __init__(
@@ -42,8 +47,8 @@ class Chart:
         labels_at_right: float = 0,
     ) -> None:
         self.canvas = canvas
-        self.x_range = _widened(x_range)
-        self.y_range = _widened(y_range)
+        self.x_range = _widen(x_range)
+        self.y_range = _widen(y_range)
         px = canvas.px
         canvas.text(rect.topleft, title, size=12.5, bold=True, width=rect.width)
         top = rect.top + canvas.line_height(12.5) + px(6)
@@ -68,7 +73,7 @@ class Chart:
         self.canvas.box(Rect(self.area.left, round(top), self.area.width, max(1, round(bottom - top))), colour)
 
     def level(self, level: Mark) -> None:
-        """A dashed horizontal line; its name stands to the right of the axes."""
+        """A dashed horizontal line; `names` writes its label."""
         y = self.place(0, level.value)[1]
         if self.area.top - 1 <= y <= self.area.bottom + 1:
             self.canvas.dashed((self.area.left, y), (self.area.right, y), level.colour)
@@ -76,9 +81,9 @@ class Chart:
     def curve(
         self, x: NDArray[np.float64], y: NDArray[np.float64], colour: Colour, *, sign: str = "", width: float = 2
     ) -> None:
-        """A curve, with signs at its points if there are few; points that are no number are left out."""
-        keep = np.isfinite(y)
-        x, y = thinned(x[keep], y[keep], self.area.width)
+        """A curve, with signs at its points if there are few; points without a finite value are left out."""
+        is_finite = np.isfinite(y)
+        x, y = thin_curve(x[is_finite], y[is_finite], self.area.width)
         points = [self.place(a, b) for a, b in zip(x.tolist(), y.tolist(), strict=True)]
         self.canvas.surface.set_clip(self.area.inflate(self.canvas.px(8), self.canvas.px(8)))
         self.canvas.polyline(points, colour, width)
@@ -88,24 +93,30 @@ class Chart:
         self.canvas.surface.set_clip(None)
 
     def players(self, x: NDArray[np.float64], values: NDArray[np.float64], thickness: float = 1.0) -> None:
-        """A curve for every player of (points, players) values; thickness is a factor on the lines' width."""
+        """A curve for every player.
+
+        Args:
+            x: (points,) where on the horizontal axis.
+            values: (points, players) the values.
+            thickness: a factor on the width of the lines.
+        """
         count = values.shape[1]
         for player in range(count):
-            # The first of few players have thicker lines, so that equal numbers show all.
+            # Of few players the first ones have thicker lines, so that equal values leave all lines visible.
             width = 2.0 + (2.0 * (count - 1 - player) if count <= 3 else 0.0)
             self.curve(x, values[:, player], series(player), sign=sign_of(player), width=width * thickness)
 
     def names(self, levels: Sequence[Mark]) -> None:
-        """Names to the right of the axes at their heights, moved apart where they would touch."""
+        """Write labels to the right of the axes at the heights of their values, moved apart where they overlap."""
         height = self.canvas.line_height(10)
         placed: list[tuple[float, Mark]] = []
-        for level in sorted(levels, key=lambda one: -one.value):
+        for level in sorted(levels, key=lambda level: -level.value):
             y = min(max(self.place(0, level.value)[1], self.area.top), self.area.bottom)
             if placed:
                 y = max(y, placed[-1][0] + height)
             placed.append((y, level))
         over = placed[-1][0] - (self.area.bottom + height / 2) if placed else 0
-        # Pushed down too far: the last ones go up again, and those above them with them.
+        # Where they are pushed below the axes, the last labels move up again, and push up those above them.
         for k in range(len(placed) - 1, -1, -1):
             if over <= 0:
                 break
@@ -140,10 +151,10 @@ class Chart:
         canvas.box(Rect(area.left, area.bottom, area.width, 1), FAINT)
 
 
-def ticks(ends: tuple[float, float], most: int, *, integers: bool = False) -> list[float]:
-    """Round numbers in a range, about `most` of them at the most."""
+def ticks(ends: tuple[float, float], count: int, *, integers: bool = False) -> list[float]:
+    """Round numbers in a range, about `count` of them at most."""
     low, high = ends
-    span = (high - low) / max(1, most)
+    span = (high - low) / max(1, count)
     power = 10.0 ** math.floor(math.log10(span))
     step = next(power * k for k in (1, 2, 2.5, 5, 10) if power * k >= span * 0.999)
     if integers:
@@ -152,38 +163,45 @@ def ticks(ends: tuple[float, float], most: int, *, integers: bool = False) -> li
     return [round(k * step, 12) for k in range(first, math.floor(high / step + 1e-9) + 1)]
 
 
-def tick_text(value: float, among: Sequence[float]) -> str:
-    """A number as the axis writes it: with as many decimals as its neighbours need."""
+def tick_text(value: float, axis: Sequence[float]) -> str:
+    """A number with as many decimals as all numbers of its axis need: of 0.5 and 1, `"0.5"` and `"1.0"`."""
     for decimals in range(6):
-        if all(abs(round(v, decimals) - v) < 1e-9 for v in among):
+        if all(abs(round(v, decimals) - v) < 1e-9 for v in axis):
             return f"{value:,.{decimals}f}"
     return f"{value:g}"
 
 
-def thinned(
+def thin_curve(
     x: NDArray[np.float64], y: NDArray[np.float64], pixels: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """A long curve as its lowest and highest point in each pixel column: more could not be seen."""
+    """Reduce a long curve to its lowest and highest point in each pixel column, and its last point.
+
+    Args:
+        x: (points,) the horizontal positions, rising.
+        y: (points,) the values.
+        pixels: how many columns the curve has.
+    """
     if len(x) <= 4 * pixels:
         return x, y
-    per = -(-len(x) // pixels)
-    keep: list[int] = []
-    for start in range(0, len(x), per):
-        part = y[start : start + per]
-        keep += sorted({start + int(np.argmin(part)), start + int(np.argmax(part))})
-    if keep[-1] != len(x) - 1:
-        keep.append(len(x) - 1)
-    return x[keep], y[keep]
+    points_per_pixel = -(-len(x) // pixels)
+    indices: list[int] = []
+    for start in range(0, len(x), points_per_pixel):
+        column = y[start : start + points_per_pixel]
+        indices += sorted({start + int(np.argmin(column)), start + int(np.argmax(column))})
+    if indices[-1] != len(x) - 1:
+        indices.append(len(x) - 1)
+    return x[indices], y[indices]
 
 
 def short(value: float) -> str:
-    """A number in a table, with four digits or without decimals; empty if it is none."""
+    """A number for a table, with four digits or, from 10,000 on, without decimals; empty if it is not finite."""
     if not math.isfinite(value):
         return ""
     return f"{value:,.4g}" if abs(value) < 10_000 else f"{value:,.0f}"
 
 
-def _widened(ends: tuple[float, float]) -> tuple[float, float]:
+def _widen(ends: tuple[float, float]) -> tuple[float, float]:
+    """Widen a range without length, and replace one without finite ends by 0 to 1."""
     low, high = ends
     if not (math.isfinite(low) and math.isfinite(high)):
         return 0.0, 1.0

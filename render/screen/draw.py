@@ -1,4 +1,4 @@
-"""Drawing any scene onto a surface: a pure function of the scene and of how it is looked at. No display is needed."""
+"""Draw any scene onto a surface, a pure function of the scene and its `View`. No display is needed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from llm_coop_envs.util.references import load
 
 #: The masks of a surface whose bytes are red, green, blue.
 _RGB_BYTES = (0xFF, 0xFF00, 0xFF0000, 0) if sys.byteorder == "little" else (0xFF0000, 0xFF00, 0xFF, 0)
-#: The size of a picture that says why there is none.
+#: The size of a picture that reports an error.
 ERROR_SIZE = (1000, 640)
 #: Pictures wider or higher than this are refused.
 MAX_SIDE = 16_000
@@ -31,12 +31,12 @@ def draw(scene: Scene, view: View | None = None, *, onto: pygame.Surface | None 
     """Draw a scene.
 
     Args:
-        scene: what there is to see.
-        view: how it is looked at.
-        onto: draw here, over the whole surface, instead of on a new one of the view's size.
+        scene: the scene.
+        view: how to draw it.
+        onto: the surface to draw over; by default a new one of the view's size.
 
     Raises:
-        SceneError: there is no picture of such a scene, or the size is impossible.
+        SceneError: there is no picture of such a scene, or the size is out of range.
     """
     view = view or View()
     paint = picture_of(scene).draw
@@ -64,27 +64,27 @@ def _size(scene: Scene, view: View) -> tuple[int, int]:
 
 @lru_cache(maxsize=4)
 def _paper(size: tuple[int, int], use: str) -> pygame.Surface:
-    """A surface to be drawn over again and again: new memory for every frame would cost more than drawing does."""
+    """A surface to draw over again and again: new memory for every frame would cost more than drawing does."""
     if use == "packed":
         return pygame.Surface(size, 0, 24, _RGB_BYTES)
     return pygame.Surface(size, depth=32)
 
 
 def picture_of(scene: Scene) -> Picture:
-    """How a scene is drawn: as its scenario says, else as a table.
+    """The picture of a scene's scenario, or the table if the scenario has none.
 
     Raises:
-        SceneError: it is no scene of a known scenario.
+        SceneError: it is no scene, or its scenario is unknown or has scenes of its own without a picture.
     """
     if not isinstance(scene, Scene):
         raise SceneError(f"there is no picture of a {type(scene).__name__}")
     try:
-        found: Picture | None = load(scenario_of(scene.scenario).picture)
+        picture: Picture | None = load(scenario_of(scene.scenario).picture)
     except StudyError as error:
         raise SceneError(f"there is no picture of {scene.scenario!r}: {error}") from error
-    if found is None and not isinstance(scene, TableScene):
+    if picture is None and not isinstance(scene, TableScene):
         raise SceneError(f"{scene.scenario!r} has scenes of its own, but no picture of them")
-    return found or TABLE
+    return picture or TABLE
 
 
 def array_of(surface: pygame.Surface) -> NDArray[np.uint8]:
@@ -93,21 +93,21 @@ def array_of(surface: pygame.Surface) -> NDArray[np.uint8]:
     # SDL reorders the bytes several times faster than numpy or `tobytes` do.
     packed = _paper((width, height), "packed")
     packed.blit(surface, (0, 0))
-    bytes_: Any = packed.get_buffer()
-    rows: NDArray[np.uint8] = np.frombuffer(bytes_, dtype=np.uint8)
+    buffer: Any = packed.get_buffer()
+    rows: NDArray[np.uint8] = np.frombuffer(buffer, dtype=np.uint8)
     pixels = rows.reshape(height, packed.get_pitch())[:, : 3 * width].reshape(height, width, 3)
     copy: NDArray[np.uint8] = pixels.copy()
     return copy
 
 
 def error_frame(sentence: str, size: tuple[int, int] = ERROR_SIZE) -> NDArray[np.uint8]:
-    """A picture that says why there is none."""
+    """A picture with a sentence instead of a scene, as an (height, width, 3) array."""
     surface = pygame.Surface(size, depth=32)
     surface.fill(PAPER)
     try:
         canvas = Canvas(surface, View(system_fonts=False))
         canvas.paragraph(canvas.rect.inflate(-60, -60), sentence, size=15, colour=INK)
     except Exception:
-        # Whatever keeps the sentence from being written, an empty picture is better than a lost episode.
+        # Whatever goes wrong, an empty picture is better than a lost episode.
         return np.full((size[1], size[0], 3), 255, dtype=np.uint8)
     return array_of(surface)

@@ -1,4 +1,4 @@
-"""How pictures are laid out: a bar with what is going on, the main part, and a panel beside it."""
+"""The layout of pictures: a bar at the top, the main part, and a panel beside it."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _HEAD, _FOOT, _NARROWEST = 36, 22, 180
 
 @dataclass(frozen=True, kw_only=True)
 class Picture:
-    """How the scenes of a scenario are drawn.
+    """The drawing functions of a scenario.
 
     Attributes:
         draw: draws a scene onto a canvas.
         size: the usual width and height at scale 1.
-        player_at: the player at a pixel of a drawn scene, or `None`; for clicks.
-        keys: what keys of the windows change in this picture, in a few words.
+        player_at: the index of the player at a pixel of a drawn scene, or `None`; for clicks.
+        keys: help on the keys of windows that change this picture.
     """
 
     draw: Callable[[Any, Canvas], None]
@@ -29,12 +29,12 @@ class Picture:
 
 
 def areas(canvas: Canvas, wide: float = 340, share: float = 0.36) -> tuple[Rect, Rect]:
-    """Where the main part and the panel beside it are; a narrow picture has no panel (its width is 0).
+    """The rectangles of the main part and of the panel beside it; a narrow picture has no panel (its width is 0).
 
     Args:
         canvas: the picture, its help line included.
-        wide: how wide the panel is, at scale 1.
-        share: the largest part of the picture's width that it may take.
+        wide: the width of the panel at scale 1.
+        share: the largest share of the picture's width that the panel may take.
     """
     px, whole = canvas.px, canvas.rect
     head, foot = px(_HEAD), px(_FOOT) if canvas.view.hint else 0
@@ -47,10 +47,18 @@ def areas(canvas: Canvas, wide: float = 340, share: float = 0.36) -> tuple[Rect,
 def draw_page(
     canvas: Canvas, *, title: str, state: str, right: str, wide: float = 340, share: float = 0.36
 ) -> tuple[Rect, Rect]:
-    """Draw an empty page with a bar: its title, what is going on, and what stands at the right end.
+    """Draw an empty page with a bar.
+
+    Args:
+        canvas: the picture.
+        title: the title, at the left end of the bar.
+        state: what is going on, beside the title.
+        right: the text at the right end of the bar.
+        wide: see `areas`.
+        share: see `areas`.
 
     Returns:
-        The place of the main part, and the inside of the panel; both as in `areas`.
+        The rectangles of the main part and of the inside of the panel, see `areas`.
     """
     px = canvas.px
     main, panel = areas(canvas, wide, share)

@@ -1,22 +1,23 @@
-"""How a replay runs: forwards and backwards through scenes at any speed. Knows no window."""
+"""The position of a replay: forwards and backwards through scenes at any speed. Knows no window."""
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
 SPEEDS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 
 
 class Playback:
-    """A place among scenes, and how it moves.
+    """A position among scenes, which moves with time.
 
     Attributes:
-        playing: whether it moves by itself.
-        backwards: whether it then moves towards the beginning.
+        playing: whether it moves.
+        backwards: whether it moves towards the beginning.
         speed: the factor on `fps`.
 
     Args:
-        rounds: the round of each scene, in order.
+        rounds: the round of each scene; rounds never fall.
         fps: scenes per second at speed 1.
     """
 
@@ -40,21 +41,21 @@ class Playback:
 
     @property
     def share(self) -> float:
-        """How far it is, 0 to 1."""
+        """The position as a share of the whole, 0 to 1."""
         return self.index / self.last if self.last else 1.0
 
     def tick(self, seconds: float) -> None:
-        """Let time pass; at either end it stops."""
+        """Let time pass; playing stops at either end."""
         if not self.playing:
             return
-        way = seconds * self._fps * self.speed
-        self._at = min(max(self._at + (-way if self.backwards else way), 0.0), float(self.last))
-        # Going back ends when the first scene has been shown for its time.
+        distance = seconds * self._fps * self.speed
+        self._move_to(self._at + (-distance if self.backwards else distance))
+        # Scene k is shown at positions k to k + 1, so going backwards the first scene has its full time, too.
         if self._at == (0.0 if self.backwards else float(self.last)):
             self.playing = False
 
     def toggle(self) -> None:
-        """Stop or go on; from the end it begins anew, in the direction it has."""
+        """Stop or go on; at the end, begin anew in the present direction."""
         self.playing = not self.playing
         if self.playing and self.index == (0 if self.backwards else self.last):
             self._at = float(self.last) if self.backwards else 0.0
@@ -65,30 +66,35 @@ class Playback:
         self.playing = True
 
     def step(self, scenes: int) -> None:
-        """Stop, some scenes on or back."""
+        """Stop, and move by some scenes; negative numbers move back."""
         self.playing = False
-        self._at = float(min(max(self.index + scenes, 0), self.last))
+        self._move_to(self.index + scenes)
 
     def round(self, forwards: bool) -> None:
-        """Stop at the first scene of the next round, or of this or the one before."""
+        """Stop, and move to the first scene of the next round, of this one, or of the one before.
+
+        Backwards, the first scene of a round moves to the round before, any other scene to the first one of its round.
+        """
         self.playing = False
-        here = self._rounds[self.index]
         if forwards:
-            found = next((i for i in range(self.index, self.last + 1) if self._rounds[i] > here), self.last)
+            self._move_to(bisect_right(self._rounds, self._rounds[self.index]))
         else:
-            before = self._rounds[max(0, self.index - 1)]
-            found = next(i for i in range(self.last + 1) if self._rounds[i] >= before)
-        self._at = float(found)
+            self._move_to(bisect_left(self._rounds, self._rounds[max(0, self.index - 1)]))
 
     def seek(self, share: float) -> None:
-        """Go to a place, 0 for the beginning and 1 for the end."""
-        self._at = float(round(min(max(share, 0.0), 1.0) * self.last))
+        """Move to a share of the whole, 0 for the beginning and 1 for the end."""
+        self._move_to(round(share * self.last))
 
     def hurry(self, up: bool) -> None:
         """Take the next higher speed, or the next lower one."""
         self.speed = next_speed(self.speed, SPEEDS, up)
 
+    def _move_to(self, position: float) -> None:
+        self._at = min(max(float(position), 0.0), float(self.last))
+
 
 def next_speed(speed: float, speeds: Sequence[float], up: bool) -> float:
-    """The next of some rising speeds, upwards or downwards; at the end it stays."""
-    return next((one for one in (speeds if up else reversed(speeds)) if (one > speed if up else one < speed)), speed)
+    """The next of some rising speeds, upwards or downwards; the present one at the end."""
+    if up:
+        return next((faster for faster in speeds if faster > speed), speed)
+    return next((slower for slower in reversed(speeds) if slower < speed), speed)

@@ -1,4 +1,4 @@
-"""The one place where pygame is imported: quietly, and with a sentence if it is not there."""
+"""Imports pygame, without its greeting, and with an error that says what to install if it is missing."""
 
 from __future__ import annotations
 

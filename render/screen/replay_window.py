@@ -1,4 +1,4 @@
-"""A window that replays recorded scenes, forwards and backwards, with a slider; nothing is simulated again."""
+"""A window that replays recorded scenes, forwards and backwards, with a slider; no episode is simulated again."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ReplayWindow(Window):
         """Show the scenes.
 
         Args:
-            frames: end after so many pictures; `None`: when the window is closed.
+            frames: close the window after so many pictures; `None` to leave that to the user.
 
         Raises:
             WindowError: there is no display.
@@ -44,7 +44,7 @@ class ReplayWindow(Window):
         self._scene = self._scenes[0]
         self._open(self._scene)
         clock = pygame.time.Clock()
-        shown, drawn = -1, 0
+        shown_index, drawn = -1, 0
         while not self.closed and (frames is None or drawn < frames):
             self.poll()
             if self.closed:
@@ -53,15 +53,13 @@ class ReplayWindow(Window):
             self._dragging = self._dragging and pygame.mouse.get_pressed()[0]
             if self._dragging:
                 self._drag_to(pygame.mouse.get_pos()[0])
-            if self._dirty or self._note or self.playback.index != shown or frames is not None:
-                shown = self.playback.index
-                self._scene = self._scenes[shown]
+            if self._dirty or self._note or self.playback.index != shown_index or frames is not None:
+                shown_index = self.playback.index
+                self._scene = self._scenes[shown_index]
                 self.draw()
                 drawn += 1
             self.playback.tick(clock.tick(_FRAMES) / 1000)
         self.close()
-
-    # Inside.
 
     def _paint(self) -> None:
         """Draw the scene and the slider below it."""
@@ -72,7 +70,7 @@ class ReplayWindow(Window):
         return replace(super()._fitting(scene), hint="")
 
     def _track(self) -> Rect:
-        """The slider's line in the window."""
+        """The rectangle of the slider's line in the window."""
         bar, scale = self._bar(), self._fitting(self._scene).scale
         margin = round(14 * scale)
         return Rect(margin, bar.top + round(12 * scale), max(1, bar.width - 2 * margin), max(2, round(5 * scale)))
@@ -81,19 +79,19 @@ class ReplayWindow(Window):
         px, at, track = canvas.px, self.playback, self._track()
         canvas.box(self._bar(), PANEL)
         canvas.box(track, GRID, radius=2)
-        done = Rect(track.left, track.top, round(track.width * at.share), track.height)
-        if done.width > 0:
-            canvas.box(done, BLUE, radius=2)
+        played = Rect(track.left, track.top, round(track.width * at.share), track.height)
+        if played.width > 0:
+            canvas.box(played, BLUE, radius=2)
         canvas.dot((track.left + track.width * at.share, track.centery), BLUE, px(14))
-        way = "backwards " if at.backwards else ""
-        state = f"{way}x{at.speed:g}" if at.playing else "paused"
-        place = f"{at.index + 1} / {at.last + 1}"
+        direction = "backwards " if at.backwards else ""
+        state = f"{direction}x{at.speed:g}" if at.playing else "paused"
+        position = f"{at.index + 1} / {at.last + 1}"
         y = track.bottom + px(17)
-        right = canvas.text((track.right, y), place, size=12, bold=True, anchor="midright").left
-        left = canvas.text((track.left, y), state, size=12, bold=True, colour=INK, anchor="midleft").right
-        room = right - left - px(28)
+        right = canvas.text((track.right, y), position, size=12, bold=True, anchor="midright").left
+        left_end = canvas.text((track.left, y), state, size=12, bold=True, colour=INK, anchor="midleft").right
+        room = right - left_end - px(28)
         if room > px(40):
-            canvas.text((left + px(14), y), self._hint(), size=11, colour=FAINT, anchor="midleft", width=room)
+            canvas.text((left_end + px(14), y), self._hint(), size=11, colour=FAINT, anchor="midleft", width=room)
 
     def _help(self) -> str:
         return HINT

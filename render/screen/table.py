@@ -1,4 +1,4 @@
-"""The picture of any scenario that brings none of its own: numbers of the rounds as curves, players as a table."""
+"""The picture of scenarios without one of their own: charts of the rounds' numbers, and a table of the players."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 from llm_coop_envs.core.registry import scenario_of
 from llm_coop_envs.render.scenes.base import FloatArray
 from llm_coop_envs.render.scenes.table import TableScene
-from llm_coop_envs.render.screen.canvas import BLUE, FAINT, GRID, INK, Canvas, Rect, mixed, series, sign_of
+from llm_coop_envs.render.screen.canvas import BLUE, FAINT, GRID, INK, Canvas, Rect, mix_colours, series, sign_of
 from llm_coop_envs.render.screen.chart import Chart, Mark, short
 from llm_coop_envs.render.screen.page import Picture, draw_page
 from llm_coop_envs.render.screen.pygame_import import pygame
 from llm_coop_envs.render.screen.talk import draw_talk
 
 _CHARTS, _COLUMNS = 6, 5
-#: More players than this are shown as their mean and range.
+#: More players than this are drawn as their mean and range.
 _CURVES = 8
 
 
@@ -42,16 +42,16 @@ def draw_table(scene: TableScene, canvas: Canvas) -> None:
 
 
 def _charts(scene: TableScene, canvas: Canvas, area: Rect) -> None:
-    """A chart for each number of the rounds, side by side."""
-    shown = list({**scene.players, **scene.totals}.items())[:_CHARTS]
-    if not shown:
+    """Draw a chart for each number of the rounds, side by side."""
+    columns = list({**scene.players, **scene.totals}.items())[:_CHARTS]
+    if not columns:
         return
     gap = canvas.px(18)
-    lines = 1 if len(shown) == 1 or (len(shown) <= 3 and area.width > area.height * len(shown) // 2) else 2
+    lines = 1 if len(columns) == 1 or (len(columns) <= 3 and area.width > area.height * len(columns) // 2) else 2
     high = (area.height - (lines - 1) * gap) // lines
-    across = math.ceil(len(shown) / lines)
+    across = math.ceil(len(columns) / lines)
     for line in range(lines):
-        row = shown[line * across : (line + 1) * across]
+        row = columns[line * across : (line + 1) * across]
         wide = (area.width - (len(row) - 1) * gap) // len(row)
         for k, (name, values) in enumerate(row):
             rect = Rect(area.left + k * (wide + gap), area.top + line * (high + gap), wide, high)
@@ -59,6 +59,7 @@ def _charts(scene: TableScene, canvas: Canvas, area: Rect) -> None:
 
 
 def _chart(rounds: FloatArray, values: FloatArray, canvas: Canvas, rect: Rect, title: str) -> None:
+    """Draw one number over the rounds: a total, each of a few players, or the range of many."""
     low, high = float(np.nanmin(values)), float(np.nanmax(values))
     low = 0.0 if 0.0 < low < high / 2 else low
     edge = (high - low) * 0.05 or 0.5
@@ -80,19 +81,19 @@ def _chart(rounds: FloatArray, values: FloatArray, canvas: Canvas, rect: Rect, t
         chart.players(rounds, values, 0.7)
         ends = [Mark(value, short(value), series(k)) for k, value in enumerate(values[-1].tolist())]
     else:
-        there = np.isfinite(values).any(axis=1)
-        x, known = rounds[there], values[there]
-        least, mean, most = np.nanmin(known, axis=1), np.nanmean(known, axis=1), np.nanmax(known, axis=1)
-        edges = [*zip(x, most, strict=True), *zip(x[::-1], least[::-1], strict=True)]
+        has_values = np.isfinite(values).any(axis=1)
+        x, present = rounds[has_values], values[has_values]
+        lowest, mean, highest = np.nanmin(present, axis=1), np.nanmean(present, axis=1), np.nanmax(present, axis=1)
+        edges = [*zip(x, highest, strict=True), *zip(x[::-1], lowest[::-1], strict=True)]
         if len(x) > 1:
-            pygame.draw.polygon(canvas.surface, mixed(BLUE, 0.18), [chart.place(*point) for point in edges])
+            pygame.draw.polygon(canvas.surface, mix_colours(BLUE, 0.18), [chart.place(*point) for point in edges])
         chart.curve(x, mean, BLUE, sign="disc")
-        ends = [Mark(most[-1], "most", FAINT), Mark(mean[-1], "mean", BLUE), Mark(least[-1], "least", FAINT)]
+        ends = [Mark(highest[-1], "most", FAINT), Mark(mean[-1], "mean", BLUE), Mark(lowest[-1], "least", FAINT)]
     chart.names([end for end in ends if math.isfinite(end.value)])
 
 
 def _players(scene: TableScene, canvas: Canvas, area: Rect) -> None:
-    """Everybody's last choice and numbers, in as many columns of players as it takes."""
+    """Draw a table of the players' last choices and numbers, in blocks side by side as far as they fit."""
     px, count = canvas.px, len(scene.agents)
     step = canvas.line_height(12) + px(4)
     last = {_title(name): values[-1] for name, values in scene.players.items()} if len(scene.rounds) else {}
@@ -104,25 +105,25 @@ def _players(scene: TableScene, canvas: Canvas, area: Rect) -> None:
     lines = max(1, area.height // step - 1)
     across = max(1, min((area.width + px(28)) // block, math.ceil(count / lines)))
     lines = min(lines, math.ceil(count / across))
-    shown = count if count <= lines * across else lines * across - 1
-    for player in range(shown):
-        left = area.left + player // lines * block
+    visible = count if count <= lines * across else lines * across - 1
+    for player in range(visible):
+        block_left = area.left + player // lines * block
         y = area.top + (player % lines + 1) * step
-        canvas.dot((left + px(6), y + step // 2 - px(2)), series(player), px(10), sign_of(player))
-        canvas.text((left + px(17), y), scene.agents[player], size=12, width=name - px(18))
-        x = left + name
+        canvas.dot((block_left + px(6), y + step // 2 - px(2)), series(player), px(10), sign_of(player))
+        canvas.text((block_left + px(17), y), scene.agents[player], size=12, width=name - px(18))
+        x = block_left + name
         for (title, column), wide in zip(texts, widths, strict=True):
             x += wide
             if player % lines == 0:
                 canvas.text((x, area.top), title, size=11, colour=FAINT, anchor="topright")
             canvas.text((x, y), column[player], size=12, anchor="topright")
-    if shown < count:
-        where = area.left + shown // lines * block + px(17), area.top + (shown % lines + 1) * step
-        canvas.text(where, f"and {count - shown} more", size=11, colour=FAINT)
+    if visible < count:
+        where = area.left + visible // lines * block + px(17), area.top + (visible % lines + 1) * step
+        canvas.text(where, f"and {count - visible} more", size=11, colour=FAINT)
 
 
 def _title(name: str) -> str:
-    """A recorded name as a title."""
+    """A recorded name as a title: of `"market_share"`, `"Market share"`."""
     return name.replace("_", " ").capitalize()
 
 

@@ -1,11 +1,14 @@
-"""Text on surfaces: lines in any script, wrapping, cutting."""
+"""Lines of text in any script: drawing, measuring, wrapping and cutting them."""
 
 from __future__ import annotations
 
+import itertools
 import unicodedata
 from bisect import bisect_right
 from collections import OrderedDict
+from collections.abc import Iterator
 from functools import lru_cache
+from typing import NamedTuple
 
 from llm_coop_envs.render.screen.glyphs import (
     Face,
@@ -22,18 +25,24 @@ from llm_coop_envs.render.screen.pygame_import import pygame
 Colour = tuple[int, int, int]
 ELLIPSIS = "…"
 
-_KEPT_LINES = 2000
-_KEPT_WIDTHS = 20_000
-#: Shaping mirrors brackets by itself; outside shaped scripts it is done here.
-_MIRRORED = dict(zip("()[]{}<>«»", ")(][}{><»«", strict=True))
+_CACHED_LINES = 2000
+_CACHED_WIDTHS = 20_000
+
+
+class TextPart(NamedTuple):
+    """A part of a line in one font and script; `face` is `None` for characters that no font has."""
+
+    text: str
+    face: Face | None
+    script: str
 
 
 class Fonts:
-    """All that is written is written by one of these.
+    """Draws lines of text; a character that no font has becomes a box.
 
     Args:
-        system: use fonts of this machine where they are better or have more characters; else only the one that comes
-            with pygame, so that pictures are the same everywhere.
+        system: use DejaVu Sans, and fonts of this machine for characters that it lacks; else only the font that comes
+            with pygame, so that pictures are the same on every machine.
     """
 
     def __init__(self, *, system: bool = True) -> None:
@@ -42,106 +51,121 @@ class Fonts:
         self._system = system
         self._files = plain_fonts() if system else ("", "")
         self._faces: dict[tuple[str, int], Face | None] = {}
-        self._found: dict[str, str | None] = {}
+        self._fallbacks: dict[str, str | None] = {}
         self._widths: dict[tuple[str, int, bool], int] = {}
         self._lines: OrderedDict[tuple[str, int, Colour, bool], pygame.Surface] = OrderedDict()
 
     def line(self, text: str, size: int, colour: Colour, *, bold: bool = False) -> pygame.Surface:
-        """One line of text with a transparent background; the surface is shared, so do not draw on it."""
+        """Draw one line on a transparent background; the surface is shared, so do not draw on it."""
         key = text, size, colour, bold
         picture = self._lines.get(key)
         if picture is None:
             picture = self._lines[key] = self._draw(text, size, colour, bold)
-            if len(self._lines) > _KEPT_LINES:
+            if len(self._lines) > _CACHED_LINES:
                 self._lines.popitem(last=False)
         else:
             self._lines.move_to_end(key)
         return picture
 
     def width(self, text: str, size: int, *, bold: bool = False) -> int:
-        """How wide a line is."""
+        """The width of a line in pixels."""
         key = text, size, bold
         width = self._widths.get(key)
         if width is None:
             plain = self._plain(size, bold)
             width = 0
             for part, face, script in self._parts(text, size, bold):
-                width += _box_width(plain) * len(clusters(part)) if face is None else face.width(part, script)
-            if len(self._widths) > _KEPT_WIDTHS:
+                width += face.width(part, script) if face else _box_width(plain) * len(clusters(part))
+            if len(self._widths) > _CACHED_WIDTHS:
                 self._widths.clear()
             self._widths[key] = width = max(1, width)
         return width
 
     def height(self, size: int) -> int:
-        """How high a line is."""
+        """The height of a line in pixels."""
         return self._plain(size, False).height
 
     def fit(self, text: str, size: int, width: int, *, bold: bool = False) -> str:
-        """The text, cut with an ellipsis if it is wider than `width`."""
+        """Cut text with an ellipsis if it is wider than `width` pixels."""
         if len(text) <= 4 * max(1, width) and self.width(text, size, bold=bold) <= width:
             return text
         parts = clusters(text)
 
-        def cut(count: int) -> str:
+        def shorten(count: int) -> str:
             return "".join(parts[:count]).rstrip() + ELLIPSIS
 
-        most = range(1, min(len(parts), max(0, width)) + 1)
-        return cut(bisect_right(most, width, key=lambda count: self.width(cut(count), size, bold=bold)))
+        counts = range(1, min(len(parts), max(0, width)) + 1)
+        return shorten(bisect_right(counts, width, key=lambda count: self.width(shorten(count), size, bold=bold)))
 
     def wrap(
         self, text: str, size: int, width: int, *, lines: int | None = None, bold: bool = False, keep_end: bool = False
     ) -> list[str]:
-        """Break text into lines no wider than `width` pixels, at spaces where there are any; empty lines are left out.
+        """Break text into lines no wider than `width` pixels, at spaces where possible.
 
-        Its own line breaks are kept. Of more lines than `lines` the last one ends in an ellipsis; with `keep_end` the
-        first ones are left out, and what is left begins with it.
+        Line breaks in the text are kept, and empty lines left out.
+
+        Args:
+            text: the text.
+            size: the size of the letters in pixels.
+            width: the width of a line in pixels.
+            lines: at most so many lines, of which the last one then ends in an ellipsis; `None` for any number.
+            bold: use the bold font.
+            keep_end: of too many lines keep the last ones, of which the first one then begins with the ellipsis.
         """
         if keep_end and lines is not None:
-            every = self.wrap(text, size, width, bold=bold)
-            words = " ".join(every).split()
-            while len(every) > lines:
-                # A few words at a time: long messages would take long otherwise.
-                words = words[max(1, len(words) // 8 * (len(every) > 2 * lines)) :]
-                every = self.wrap(f"{ELLIPSIS} {' '.join(words)}", size, width, bold=bold)
-            return every
-        found: list[str] = []
-        for paragraph in shown(text).split("\n"):
-            if not paragraph.strip():
-                continue
+            return self._wrap_end(text, size, width, lines, bold)
+        wrapped = list(
+            itertools.islice(self._break_lines(text, size, width, bold), None if lines is None else lines + 1)
+        )
+        if lines is None or len(wrapped) <= lines:
+            return wrapped
+        last = self.fit(f"{wrapped[lines - 1]} {wrapped[lines]}", size, width, bold=bold)
+        if not last.endswith(ELLIPSIS):
+            last = self.fit(last + ELLIPSIS, size, width, bold=bold)
+        return [*wrapped[: lines - 1], last]
+
+    def _wrap_end(self, text: str, size: int, width: int, lines: int, bold: bool) -> list[str]:
+        """The last lines of a text, after an ellipsis."""
+        wrapped = self.wrap(text, size, width, bold=bold)
+        tokens = " ".join(wrapped).split()
+        while len(wrapped) > lines:
+            # While there are far too many lines, an eighth of the words goes at a time: one by one would take long.
+            tokens = tokens[max(1, len(tokens) // 8 * (len(wrapped) > 2 * lines)) :]
+            wrapped = self.wrap(f"{ELLIPSIS} {' '.join(tokens)}", size, width, bold=bold)
+        return wrapped
+
+    def _break_lines(self, text: str, size: int, width: int, bold: bool) -> Iterator[str]:
+        """The lines of a text, one after the other."""
+        for paragraph in printable(text).split("\n"):
             line = ""
             for word in paragraph.split():
-                tried = f"{line} {word}" if line else word
-                if self.width(tried, size, bold=bold) <= width:
-                    line = tried
+                longer = f"{line} {word}" if line else word
+                if self.width(longer, size, bold=bold) <= width:
+                    line = longer
                     continue
                 if line:
-                    found.append(line)
-                line = self._break(word, size, width, bold, found)
-                if lines is not None and len(found) > lines:
-                    break
-            found.append(line)
-            if lines is not None and len(found) > lines:
-                break
-        if lines is not None and len(found) > lines:
-            kept = found[:lines]
-            kept[-1] = self.fit(f"{kept[-1]} {found[lines]}", size, width, bold=bold)
-            if not kept[-1].endswith(ELLIPSIS):
-                kept[-1] = self.fit(kept[-1] + ELLIPSIS, size, width, bold=bold)
-            return kept
-        return found
+                    yield line
+                *full, line = self._break_word(word, size, width, bold)
+                yield from full
+            if line:
+                yield line
 
-    # Inside.
+    def _break_word(self, word: str, size: int, width: int, bold: bool) -> list[str]:
+        """Break a word that may be too long for a line; the last part is the one that leaves room in its line."""
+        parts: list[str] = []
+        remaining = clusters(word)
 
-    def _break(self, word: str, size: int, width: int, bold: bool, found: list[str]) -> str:
-        """Break a word that is too long by itself; the rest of it is returned."""
-        rest = clusters(word)
-        # A character is at least a pixel wide: longer parts need no measuring.
-        while len(rest) > 1 and (len(rest) > width or self.width("".join(rest), size, bold=bold) > width):
-            parts, counts = rest, range(2, min(len(rest) - 1, max(1, width)) + 1)
-            more = bisect_right(counts, width, key=lambda k: self.width("".join(parts[:k]), size, bold=bold))
-            found.append("".join(rest[: 1 + more]))
-            rest = rest[1 + more :]
-        return "".join(rest)
+        def measure(count: int) -> int:
+            return self.width("".join(remaining[:count]), size, bold=bold)
+
+        # A character is at least a pixel wide: more characters than pixels need no measuring.
+        while len(remaining) > 1 and (len(remaining) > width or measure(len(remaining)) > width):
+            # At least one character, and as many more as fit.
+            counts = range(2, min(len(remaining) - 1, max(1, width)) + 1)
+            count = 1 + bisect_right(counts, width, key=measure)
+            parts.append("".join(remaining[:count]))
+            remaining = remaining[count:]
+        return [*parts, "".join(remaining)]
 
     def _draw(self, text: str, size: int, colour: Colour, bold: bool) -> pygame.Surface:
         plain = self._plain(size, bold)
@@ -156,39 +180,37 @@ class Fonts:
         x = 0
         for picture, down in pieces:
             # A taller font of another script is centred rather than cut.
-            over = picture.get_height() - plain.height
-            surface.blit(picture, (x, -over // 2 if over > abs(down) else down))
+            excess = picture.get_height() - plain.height
+            surface.blit(picture, (x, -excess // 2 if excess > abs(down) else down))
             x += picture.get_width()
         return surface
 
-    def _parts(self, text: str, size: int, bold: bool) -> list[tuple[str, Face | None, str]]:
-        """A line cut into parts of one font and script each, from left to right."""
-        runs = visual_runs(shown(text).replace("\n", " "))
-        return [part for run in runs for part in self._by_face(run, size, bold)]
+    def _parts(self, text: str, size: int, bold: bool) -> list[TextPart]:
+        """Split a line into parts of one font and script each, from left to right."""
+        runs = visual_runs(printable(text).replace("\n", " "))
+        return [part for run in runs for part in self._split_run(run, size, bold)]
 
-    def _by_face(self, run: TextRun, size: int, bold: bool) -> list[tuple[str, Face | None, str]]:
-        """A run cut into parts of one font and script each, from left to right."""
+    def _split_run(self, run: TextRun, size: int, bold: bool) -> list[TextPart]:
+        """Split a run into parts of one font and script each, from left to right."""
         plain = self._plain(size, bold)
         if run.text.isascii() and not run.rtl:
-            return [(run.text, plain, "")]
-        parts: list[tuple[str, Face | None, str]] = []
+            return [TextPart(run.text, plain, "")]
+        parts: list[TextPart] = []
         for cluster in clusters(run.text):
             face, script = self._face(cluster, size, bold), script_of(cluster[0])
-            if parts and (cluster.isspace() or not cluster[0].isalnum()) and plain.has(cluster) and not script:
+            is_neutral = (cluster.isspace() or not cluster[0].isalnum()) and plain.has(cluster) and not script
+            previous = parts[-1] if parts else None
+            if is_neutral and previous and previous.script and previous.face and previous.face.has(cluster):
                 # Spaces and signs go with the letters before them, so that these keep their neighbours.
-                before = parts[-1][1]
-                if parts[-1][2] and before is not None and before.has(cluster):
-                    face, script = parts[-1][1:]
-            if run.rtl and not script:
-                cluster = _MIRRORED.get(cluster, cluster)
-            if parts and parts[-1][1:] == (face, script):
-                # Shaping turns a right-to-left part around by itself, nobody else does.
-                before_it = run.rtl and not script
-                text = cluster + parts[-1][0] if before_it else parts[-1][0] + cluster
-                parts[-1] = (text, face, script)
+                face, script = previous.face, previous.script
+            if previous and (previous.face, previous.script) == (face, script):
+                parts[-1] = TextPart(previous.text + cluster, face, script)
             else:
-                parts.append((cluster, face, script))
-        return parts[::-1] if run.rtl else parts
+                parts.append(TextPart(cluster, face, script))
+        if not run.rtl:
+            return parts
+        # Signs and letters of other scripts are shaped as Hebrew: turned around, their brackets mirrored.
+        return [TextPart(text, face, script or "Hebr") for text, face, script in reversed(parts)]
 
     def _plain(self, size: int, bold: bool) -> Face:
         face = self._open(self._files[bold], size) or self._open("", size)
@@ -196,16 +218,17 @@ class Fonts:
         return face
 
     def _face(self, cluster: str, size: int, bold: bool) -> Face | None:
+        """The first font that has a character; `None` if there is none."""
         plain = self._plain(size, bold)
         if plain.has(cluster):
             return plain
         if not self._system:
             return None
         character = cluster[0]
-        if character not in self._found:
+        if character not in self._fallbacks:
             faces = ((file, self._open(file, size)) for file in map(find_font, fallback_names(character)) if file)
-            self._found[character] = next((file for file, face in faces if face and face.has(character)), None)
-        file = self._found[character]
+            self._fallbacks[character] = next((file for file, face in faces if face and face.has(character)), None)
+        file = self._fallbacks[character]
         return None if file is None else self._open(file, size)
 
     def _open(self, file: str, size: int) -> Face | None:
@@ -224,17 +247,18 @@ def fonts(system: bool = True) -> Fonts:
     return Fonts(system=system)
 
 
-def shown(text: str) -> str:
-    """Text without what has no picture: control characters and direction marks (line breaks stay)."""
+def printable(text: str) -> str:
+    """Remove control characters and direction marks from text; line breaks stay, and tabs become spaces."""
     text = text.replace("\r\n", "\n").replace("\t", "    ")
     if text.isascii() and text.isprintable():
         return text
-    kept = (one for one in text if one in "\n\u200d" or unicodedata.category(one) not in ("Cc", "Cf"))
-    return "".join("\ufffd" if unicodedata.category(one) == "Cs" else one for one in kept)
+    visible = (c for c in text if c in "\n\u200d" or unicodedata.category(c) not in ("Cc", "Cf"))
+    # Half of a surrogate pair cannot be encoded; it becomes the replacement character.
+    return "".join("\ufffd" if unicodedata.category(c) == "Cs" else c for c in visible)
 
 
 def _box(plain: Face, colour: Colour) -> pygame.Surface:
-    """What stands for a character that no font has."""
+    """Draw the box that stands for a character that no font has."""
     width, side = _box_width(plain), plain.height
     box = pygame.Surface((width, side), pygame.SRCALPHA)
     top = round(side * 0.18)

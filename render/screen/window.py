@@ -1,7 +1,7 @@
-"""A window that shows scenes as they come, and what its keys do.
+"""A window that shows the scenes of a running episode.
 
-A running episode waits for the window (pause, single steps, speed); closing the window never ends the episode: it
-goes on unseen. Windows for replays and for players do other things with the same events, and draw more than the scene.
+The episode waits for the window (pause, single steps, speed). Closing the window does not end the episode, which goes
+on without it. The windows for replays and for players derive from this one.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from llm_coop_envs.render.screen.draw import draw, picture_of
 from llm_coop_envs.render.screen.playback import next_speed
 from llm_coop_envs.render.screen.pygame_import import pygame
 
-#: How often a paused or slow window looks at its keys, per second.
-_AWAKE = 60
-#: SDL's drivers that nobody can see.
-_UNSEEN = ("dummy", "offscreen")
+#: How often a paused or slow window handles its keys, per second.
+_POLLS = 60
+#: SDL's drivers without a display.
+_INVISIBLE = ("dummy", "offscreen")
 _SPEEDS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0)
 FASTER = (pygame.K_PLUS, pygame.K_EQUALS, pygame.K_KP_PLUS)
 SLOWER = (pygame.K_MINUS, pygame.K_KP_MINUS)
@@ -35,18 +35,19 @@ class Window:
     """A window for scenes; it opens with the first one.
 
     Attributes:
-        view: how scenes are looked at; keys and clicks change it.
+        view: how scenes are drawn; keys and clicks change it.
         paused: whether the next scene waits.
         speed: the factor on `fps`.
         closed: whether the user closed it; it does not open again.
 
     Args:
+        title: the title in the window's frame.
         fps: scenes per second at speed 1.
-        view: how to look at scenes at first.
-        folder: where screenshots go.
+        view: how scenes are drawn at first.
+        folder: where screenshots are saved; the working folder by default.
     """
 
-    #: The height of what stands below the scene, at scale 1.
+    #: The height of the bar below the scene, at scale 1.
     _below = 0
 
     def __init__(self, *, title: str, fps: float, view: View | None = None, folder: Path | None = None) -> None:
@@ -85,10 +86,10 @@ class Window:
                 if self._next > now + 5.0 / (self._fps * self.speed):
                     self._next = now
                 return
-            time.sleep(min(1.0 / _AWAKE, max(0.0, self._next - now)) if not self.paused else 1.0 / _AWAKE)
+            time.sleep(min(1.0 / _POLLS, max(0.0, self._next - now)) if not self.paused else 1.0 / _POLLS)
 
     def tick(self) -> None:
-        """Do what keys and clicks ask for, and draw what has changed."""
+        """Handle keys and clicks, and draw if anything has changed."""
         if self._screen is None or self.closed:
             return
         self.poll()
@@ -96,7 +97,7 @@ class Window:
             self.draw()
 
     def poll(self) -> None:
-        """Do what keys and clicks since the last call ask for."""
+        """Handle the keys and clicks since the last call."""
         for event in pygame.event.get():
             if event.type == pygame.QUIT:
                 self.close()
@@ -108,7 +109,7 @@ class Window:
                 self._take(event)
 
     def draw(self) -> None:
-        """Draw everything anew, as big as the window is now."""
+        """Draw everything, at the window's present size."""
         self._screen = pygame.display.get_surface()
         self._paint()
         if self._note and time.perf_counter() > self._note_until:
@@ -117,13 +118,13 @@ class Window:
         self._dirty = bool(self._note)
 
     def linger(self, seconds: float) -> None:
-        """Leave the last scene in sight for a while; pausing keeps it as long as one likes."""
+        """Keep showing the last scene for some seconds, or until a paused window goes on."""
         until = time.perf_counter() + seconds
         while self._screen is not None and not self.closed and (self.paused or time.perf_counter() < until):
-            if not self._seen():
+            if not self._is_visible():
                 return
             self.tick()
-            time.sleep(1.0 / _AWAKE)
+            time.sleep(1.0 / _POLLS)
 
     def close(self) -> None:
         """Close the window; may be called any number of times."""
@@ -131,14 +132,12 @@ class Window:
             self._screen = None
             pygame.display.quit()
 
-    # Inside.
-
-    def _seen(self) -> bool:
-        """Whether anybody can see it."""
-        return pygame.display.get_driver() not in _UNSEEN
+    def _is_visible(self) -> bool:
+        """Whether the window is on a display."""
+        return pygame.display.get_driver() not in _INVISIBLE
 
     def _take(self, event: Any) -> None:
-        """Do what a key or a click asks for."""
+        """Handle a key or a click."""
         if event.type == pygame.MOUSEBUTTONDOWN and event.button == 1:
             self._click(*event.pos)
         elif event.type == pygame.KEYDOWN and self._key(event):
@@ -152,8 +151,8 @@ class Window:
         try:
             pygame.display.init()
             driver = pygame.display.get_driver()
-            if driver in _UNSEEN and os.environ.get("SDL_VIDEODRIVER") != driver:
-                # Without a display SDL silently takes a driver that shows nothing.
+            if driver in _INVISIBLE and os.environ.get("SDL_VIDEODRIVER") != driver:
+                # Without a display SDL silently chooses a driver that shows nothing.
                 raise pygame.error("there is no display")
             pygame.display.set_caption(self._title)
             size = self.view.size or picture_of(scene).size
@@ -168,17 +167,17 @@ class Window:
         pygame.key.set_repeat(350, 60)
 
     def _fitting(self, scene: Scene) -> View:
-        """The view with its help line, enlarged on windows much larger than the usual size."""
+        """The view with its help line, and with a larger scale in windows larger than the picture's usual size."""
         usual = picture_of(scene).size
-        larger = min(have / want for have, want in zip(self._screen.get_size(), usual, strict=True))
-        scale = max(self.view.scale, 1.0 + (larger - 1.0) * 0.6) if larger > 1.0 else self.view.scale
+        ratio = min(side / usual_side for side, usual_side in zip(self._screen.get_size(), usual, strict=True))
+        scale = max(self.view.scale, 1.0 + (ratio - 1.0) * 0.6) if ratio > 1.0 else self.view.scale
         return replace(self.view, size=None, scale=scale, hint=self._hint())
 
     def _bar(self) -> Rect:
-        """What stands below the scene."""
+        """The rectangle of the bar below the scene."""
         width, height = self._screen.get_size()
-        high = round(self._below * self._fitting(self._scene).scale)
-        return Rect(0, height - high, width, high)
+        bar_height = round(self._below * self._fitting(self._scene).scale)
+        return Rect(0, height - bar_height, width, bar_height)
 
     def _canvas(self) -> Canvas:
         """The part of the window that shows the scene."""
@@ -186,7 +185,7 @@ class Window:
         return Canvas(self._screen.subsurface((0, 0, bar.width, max(1, bar.top))), self._fitting(self._scene))
 
     def _hint(self) -> str:
-        """What keys do, or what has just happened."""
+        """The help line: a note on what has just happened, or what the keys do."""
         keys = picture_of(self._scene).keys
         return self._note or self._help() + (f" · {keys}" if keys else "")
 
@@ -194,7 +193,7 @@ class Window:
         return f"speed {self.speed:g}{', paused' if self.paused else ''}    {HINT}"
 
     def _key(self, event: Any) -> bool:
-        """Do what a key of the window's own asks for; whether it is one."""
+        """Handle a key; returns whether the window knows it."""
         key, view = event.key, self.view
         if key == pygame.K_SPACE:
             self.paused = not self.paused
@@ -208,9 +207,9 @@ class Window:
             self.view = replace(view, colour="target" if view.colour == "persona" else "persona")
         elif key in _SWITCHES:
             name = _SWITCHES[key]
-            shown = view.shows_bubbles(len(self._scene.agents)) if name == "bubbles" else getattr(view, name)
-            changed: dict[str, Any] = {name: not shown}
-            self.view = replace(view, **changed)
+            is_on = view.shows_bubbles(len(self._scene.agents)) if name == "bubbles" else getattr(view, name)
+            switched: dict[str, Any] = {name: not is_on}
+            self.view = replace(view, **switched)
         elif key == pygame.K_ESCAPE:
             self.view = replace(view, selected=None, follow=False)
         else:
@@ -222,17 +221,17 @@ class Window:
         selected = picture_of(self._scene).player_at(self._scene, self._canvas(), x, y)
         self.view, self._dirty = replace(self.view, selected=selected), True
 
-    def _still(self) -> pygame.Surface:
-        """What a screenshot holds: the scene, without help."""
+    def _snapshot(self) -> pygame.Surface:
+        """The picture for a screenshot: the scene without the help line."""
         view = self._fitting(self._scene)
         width, height = self._screen.get_size()
         return draw(self._scene, replace(view, size=(round(width / view.scale), round(height / view.scale)), hint=""))
 
     def screenshot(self) -> Path | None:
-        """Save what the window shows as a PNG; a failure is told in the window and on stderr."""
+        """Save the picture as a PNG file; a failure is reported in the window and on stderr."""
         path = self._folder / f"{self._scene.scenario}-step{self._scene.step:05d}.png"
         try:
-            pygame.image.save(self._still(), str(path))
+            pygame.image.save(self._snapshot(), str(path))
         except (OSError, pygame.error) as error:
             self._tell(f"{path} could not be written ({error})")
             print(f"the screenshot {path} could not be written: {error}", file=sys.stderr)

@@ -9,11 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llm_coop_envs.core.channels import (
-    MESSAGE_CLEANED,
-    MESSAGE_CUT,
     Audience,
     Conversation,
-    clean_message,
     everyone,
     grouped,
     neighbours,
@@ -21,7 +18,8 @@ from llm_coop_envs.core.channels import (
     within,
 )
 from llm_coop_envs.core.settings import ScenarioSettings
-from llm_coop_envs.treatments.delivery import TREATMENTS, Delivered, deliver
+from llm_coop_envs.interface.messages import MESSAGE_CLEANED, MESSAGE_CUT, Delivered, clean_message
+from llm_coop_envs.treatments.delivery import TREATMENTS, deliver
 
 
 @st.composite

@@ -48,15 +48,15 @@ def registered(monkeypatch):
 def code_lines(path):
     """Lines of code: docstrings, comments and blank lines do not count."""
     source = path.read_text()
-    told = set()
+    docstrings = set()
     for node in walk(parse(source)):
         if isinstance(node, Module | ClassDef | FunctionDef | AsyncFunctionDef) and node.body:
             first = node.body[0]
             if isinstance(first, Expr) and isinstance(first.value, Constant) and isinstance(first.value.value, str):
-                told |= set(range(first.lineno, first.end_lineno + 1))
+                docstrings |= set(range(first.lineno, first.end_lineno + 1))
     silent = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)
     tokens = tokenize.generate_tokens(io.StringIO(source).readline)
-    return len({n for t in tokens if t.type not in silent for n in range(t.start[0], t.end[0] + 1)} - told)
+    return len({n for t in tokens if t.type not in silent for n in range(t.start[0], t.end[0] + 1)} - docstrings)
 
 
 def test_it_is_short():
@@ -92,9 +92,9 @@ def test_nobody_lands_more_than_it_wants_nor_all_more_than_there_is(wanted, stoc
 
 @given(st.floats(0, 100), st.floats(0, 1))
 def test_growth_is_logistic_and_largest_at_half_the_capacity(stock, growth):
-    after = regrown(stock, growth, 100)
-    assert 0 <= after <= 100
-    assert after - stock <= sustainable_yield(growth, 100) + 1e-9
+    grown = regrown(stock, growth, 100)
+    assert 0 <= grown <= 100
+    assert grown - stock <= sustainable_yield(growth, 100) + 1e-9
     assert regrown(50, growth, 100) - 50 == pytest.approx(sustainable_yield(growth, 100))
 
 
@@ -117,9 +117,9 @@ def test_snapshots_copies_and_branches_continue(registered):
     other = FisheryEnv(record=True)
     other.set_state(json.loads(json.dumps(env.get_state())))
     copied = copy.deepcopy(env)
-    for one in (env, other, copied):
-        while one.agents:
-            one.step({agent: {"choice": 4, "message": "4"} for agent in one.agents})
+    for game in (env, other, copied):
+        while game.agents:
+            game.step({agent: {"choice": 4, "message": "4"} for agent in game.agents})
     assert env.get_state() == other.get_state() == copied.get_state()
     assert env.events == copied.events
 
@@ -182,9 +182,9 @@ def run(call, tmp_path_factory):
 
 def test_list_and_describe(call):
     assert "fishery" in call("list")
-    told = call("describe", "fishery")
+    output = call("describe", "fishery")
     for word in ("capacity", "growth rate", "sharing", "greedy", "share_of_best", "sustainable yield", "part"):
-        assert word in told
+        assert word in output
 
 
 def test_report_and_figures(call, run, tmp_path):
@@ -210,13 +210,13 @@ def seeds(run, condition):
 
 def test_play_in_the_terminal(call, tmp_path):
     typed = "".join(["4\n"] + ["hello\n4\n"] * 11)
-    told = call("play", "fishery", "--terminal", "-o", tmp_path / "run", "--others", "sharing", given=typed)
-    assert "whole number from 0 to 20" in told
+    output = call("play", "fishery", "--terminal", "-o", tmp_path / "run", "--others", "sharing", given=typed)
+    assert "whole number from 0 to 20" in output
 
 
 def test_evaluate(call):
-    told = call("evaluate", "sharing", "--env", "fishery", "--against", "greedy", "--episodes", 3)
-    assert "share_of_best" in told
+    output = call("evaluate", "sharing", "--env", "fishery", "--against", "greedy", "--episodes", 3)
+    assert "share_of_best" in output
 
 
 @pytest.mark.skipif(find_spec("stable_baselines3") is None, reason="needs the extra rl")
@@ -232,13 +232,13 @@ def test_a_language_model_is_asked_with_the_text(call, tmp_path):
         call("run", study, *flags, "--base-url", server.base_url, "-o", tmp_path / "run")
     call("run", study, *flags, "--replay", tmp_path / "run", "-o", tmp_path / "again")
     condition, seed = "sharing", seeds(tmp_path / "run", "sharing")[0]
-    found = [open_run(tmp_path / name).read_events(condition, seed)[1] for name in ("run", "again")]
-    assert found[0] == found[1]
-    assert any(event["type"] == "message" and event["text"] for event in found[0])
-    flagged = [event for event in found[0] if event["type"] == "choice" and event["flags"]]
+    recordings = [open_run(tmp_path / name).read_events(condition, seed)[1] for name in ("run", "again")]
+    assert recordings[0] == recordings[1]
+    assert any(event["type"] == "message" and event["text"] for event in recordings[0])
+    flagged = [event for event in recordings[0] if event["type"] == "choice" and event["flags"]]
     assert not flagged
-    told = call("transcript", tmp_path / "run", condition, seed)
-    assert "How many tons do you land in season 1?" in told
+    output = call("transcript", tmp_path / "run", condition, seed)
+    assert "How many tons do you land in season 1?" in output
     call("report", tmp_path / "run")
     assert "scripted answers" in (tmp_path / "run" / "report" / "index.html").read_text()
 
@@ -260,5 +260,5 @@ def test_the_replay_window_shows_it(call, run):
 
 def test_a_tabular_or_shipped_network_says_that_it_is_not_for_it(call):
     for policy in ("sb3:evacuation", "q_learning:calvano"):
-        told = call("evaluate", policy, "--env", "fishery", "--episodes", 1, code=2)
-        assert told.startswith("Error: ")
+        output = call("evaluate", policy, "--env", "fishery", "--episodes", 1, code=2)
+        assert output.startswith("Error: ")

@@ -21,18 +21,20 @@ def test_a_study_under_inspect_is_the_native_one(tmp_path):
 
     (tmp_path / "tiny.yaml").write_text(TINY)
     native, replies = {}, {}
-    found = study_with_model(TINY)
-    for condition in found.conditions:
+    plan = study_with_model(TINY)
+    for condition in plan.conditions:
         chat = Recorder()
-        native[f"{condition.name}/0"] = asyncio.run(play_episode(found.seed, condition, 0, chat)).events
+        native[f"{condition.name}/0"] = asyncio.run(play_episode(plan.seed, condition, 0, chat)).events
         for key, request, reply in chat.log:
-            replies.setdefault(tuple(one.content for one in request.messages), []).append((key, request, reply.text))
-    asked = []
+            replies.setdefault(tuple(message.content for message in request.messages), []).append(
+                (key, request, reply.text)
+            )
+    requests = []
 
     def answer(messages, tools, tool_choice, config):
-        _, request, text = replies[tuple(one.content for one in messages)].pop(0)
+        _, request, text = replies[tuple(message.content for message in messages)].pop(0)
         assert (config.temperature, config.max_tokens) == (request.temperature, request.max_tokens)
-        asked.append(text)
+        requests.append(text)
         return ModelOutput.from_content("mockllm/model", text).model_copy(
             update={"usage": ModelUsage(input_tokens=7, output_tokens=2, total_tokens=9)}
         )
@@ -46,18 +48,18 @@ def test_a_study_under_inspect_is_the_native_one(tmp_path):
     )
     assert log.status == "success", log.error
     log = read_eval_log(log.location)
-    assert {one.id: one.metadata["events"] for one in log.samples} == native
+    assert {sample.id: sample.metadata["events"] for sample in log.samples} == native
     assert not any(replies.values())
-    assert log.stats.model_usage["mockllm/model"].input_tokens == 7 * len(asked)
+    assert log.stats.model_usage["mockllm/model"].input_tokens == 7 * len(requests)
     assert sum(
         call["prompt_tokens"]
-        for one in log.samples
-        for player in one.metadata["answers"]
+        for sample in log.samples
+        for player in sample.metadata["answers"]
         for call in player["calls"].values()
-    ) == 7 * len(asked)
-    gain = next(one for one in log.samples if one.id == "bertrand/0")
+    ) == 7 * len(requests)
+    gain = next(sample for sample in log.samples if sample.id == "bertrand/0")
     assert gain.scores["profit_gain"].value == gain.metadata["measures"]["profit_gain"]
-    assert {one.name for one in log.results.scores} > {"profit_gain"}
+    assert {score.name for score in log.results.scores} > {"profit_gain"}
 
 
 def test_a_study_that_is_not_there_is_a_sentence():

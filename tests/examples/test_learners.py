@@ -21,17 +21,17 @@ LEARNERS = {
 
 @pytest.mark.parametrize("name", LEARNERS)
 def test_alone_in_the_market_it_finds_nearly_the_best_price(name):
-    found = LEARNERS[name]().learn(BertrandSettings.build("calvano", firms=1, grid_points=5), 0, 0)
+    learned = LEARNERS[name]().learn(BertrandSettings.build("calvano", firms=1, grid_points=5), 0, 0)
     # Uniform prices would lose 16 %.
-    assert 0.0 <= found["learned_regret"] < 0.06
+    assert 0.0 <= learned["learned_regret"] < 0.06
 
 
 def test_with_a_memory_two_learners_stay_above_nash():
     learner = Sarsa(beta=4e-4, periods=20_000)
-    found = learner.learn(BertrandSettings.build("calvano", grid_points=5), 0, 0)
-    assert found["learned_gain"] > 0.2
+    learned = learner.learn(BertrandSettings.build("calvano", grid_points=5), 0, 0)
+    assert learned["learned_gain"] > 0.2
     again = learner.learn(BertrandSettings.build("calvano", grid_points=5), 0, 0)
-    assert again == found
+    assert again == learned
 
 
 def test_it_plays_in_the_comparison(tmp_path):

@@ -39,9 +39,9 @@ def test_an_episode_through_it_is_the_seats_own(address):
             messages, reward, done, info = seat.step(reply)
             result = client.step(ReplyAction(text=reply))
             assert (result.reward, result.done) == (reward, done)
-            told = dict(result.observation.info)
-            measured = told.pop("metrics", None)
-            assert told == info
+            own_info = dict(result.observation.info)
+            measured = own_info.pop("metrics", None)
+            assert own_info == info
         assert measured == seat.seats.metrics()
         assert client.state().events == seat.seats.env.events
 

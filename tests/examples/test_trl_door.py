@@ -32,13 +32,13 @@ GAME = {"talk": True, "max_cycles": 6, "reward": "joint"}
 )
 def test_tools_give_the_same_replies(kind, scenario, game, tools):
     seat, env = ChatSeat(scenario, **GAME, **game), kind(**GAME, **game)
-    asked, done, total = seat.init(5), False, 0.0
-    assert env.reset(seed=5, prompt=[]) == "\n\n".join(one["content"] for one in asked)
+    messages, done, total = seat.init(5), False, 0.0
+    assert env.reset(seed=5, prompt=[]) == "\n\n".join(message["content"] for message in messages)
     while not done:
         tool, value = tools[seat.seats.infos()[seat.agent]["call"]]
-        asked, reward, done, _ = seat.step(str(value))
-        shown = getattr(env, tool)(value)
-        assert shown == ("The game is over." if done else "\n\n".join(one["content"] for one in asked))
+        messages, reward, done, _ = seat.step(str(value))
+        answer = getattr(env, tool)(value)
+        assert answer == ("The game is over." if done else "\n\n".join(message["content"] for message in messages))
         total += reward
     assert env._seat.seats.env.events == seat.seats.env.events
     assert env.get_reward() == total
@@ -55,7 +55,7 @@ def test_what_is_left_open_is_forfeited_and_another_question_is_no_reply():
     assert env._reward > 0
     assert env.get_reward() == env.get_reward() == 0
     assert env._info["fallbacks"] == 3
-    assert len([one for one in env._seat.seats.env.events if one["type"] == "round"]) == 4
+    assert len([event for event in env._seat.seats.env.events if event["type"] == "round"]) == 4
 
 
 @pytest.mark.parametrize("given", [{"seat": "firm_9"}, {"reward": "fame"}])
@@ -73,20 +73,21 @@ def test_a_rollout_in_the_trainer_is_the_seats_own(tmp_path):
     game = {"talk": True, "exchanges": 1, "max_cycles": 6}
     tokens, model = training.network(game, width=16)
     trainer = training.trainer(tokens, model, game, steps=1, rollouts=2, folder=tmp_path)
-    said = []
+    decisions = []
 
     def scripted(input_ids, **_):
         """Say something when asked for a message, else set a price; another one in each rollout."""
         answers = []
         for row in input_ids:
             text = tokens.decode(row).rpartition("<|im_start|>user")[2]
-            price = 1.3 + random.Random(len(said)).randrange(60) / 100
+            price = 1.3 + random.Random(len(decisions)).randrange(60) / 100
             over, talk = "The game is over." in text, "Answer with the number only." not in text
-            call = training.called("say", message="Let us rest.") if talk else training.called("set_price", price=price)
-            said.append((tuple(row.tolist()), "" if over else "Let us rest." if talk else str(price)))
+            arguments = {"message": "Let us rest."} if talk else {"price": price}
+            call = training.format_call("say" if talk else "set_price", **arguments)
+            decisions.append((tuple(row.tolist()), "" if over else "Let us rest." if talk else str(price)))
             answers.append(tokens("Done.<|im_end|>" if over else call)["input_ids"])
         longest = max(map(len, answers))
-        padded = [one + [tokens.pad_token_id] * (longest - len(one)) for one in answers]
+        padded = [answer + [tokens.pad_token_id] * (longest - len(answer)) for answer in answers]
         return torch.cat([input_ids, torch.tensor(padded)], dim=1)
 
     trainer.model.generate = scripted
@@ -94,7 +95,9 @@ def test_a_rollout_in_the_trainer_is_the_seats_own(tmp_path):
     assert len(trainer.environments) == 2
     for environment in trainer.environments:
         seats = environment._seat.seats
-        replies = iter([one["content"] for one in seats.conversation("firm_0") if one["role"] == "assistant"])
+        replies = iter(
+            [message["content"] for message in seats.conversation("firm_0") if message["role"] == "assistant"]
+        )
         seat = ChatSeat("bertrand", **game)
         seat.init(0)
         done, total = False, 0.0
@@ -104,6 +107,6 @@ def test_a_rollout_in_the_trainer_is_the_seats_own(tmp_path):
         assert seat.seats.env.events == seats.env.events
         assert environment.get_reward() == total > 0
         assert not next(replies, None)
-    (told,) = [one for one in trainer.state.log_history if "reward" in one]
-    assert told["reward"] == pytest.approx(sum(one.get_reward() for one in trainer.environments) / 2)
-    assert told["tools/failure_frequency"] == 0
+    (logged,) = [entry for entry in trainer.state.log_history if "reward" in entry]
+    assert logged["reward"] == pytest.approx(sum(environment.get_reward() for environment in trainer.environments) / 2)
+    assert logged["tools/failure_frequency"] == 0

@@ -46,13 +46,13 @@ def test_an_episode_through_it_is_the_seats_own(monkeypatch):
     assert not episode.errors
     traces = {trace.info["seat"]: trace for trace in episode.traces}
     assert sorted(traces) == ["firm_0", "firm_1"]
-    said = {name: [one.message.content for one in trace.nodes if one.sampled] for name, trace in traces.items()}
+    replies = {name: [node.message.content for node in trace.nodes if node.sampled] for name, trace in traces.items()}
     seats = ChatSeats("bertrand", **GAME)
-    asked, done, earned = seats.init(0), False, dict.fromkeys(traces, 0.0)
+    questions, done, earned = seats.init(0), False, dict.fromkeys(traces, 0.0)
     while not done:
-        asked, rewards, done, _ = seats.step({name: said[name].pop(0) for name in asked})
+        questions, rewards, done, _ = seats.step({name: replies[name].pop(0) for name in questions})
         earned = {name: earned[name] + rewards[name] for name in earned}
-    assert not any(said.values())
+    assert not any(replies.values())
     for name, trace in traces.items():
         assert trace.info["events"] == seats.env.events
         assert trace.rewards["own"].score == pytest.approx(earned[name])

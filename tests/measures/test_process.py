@@ -160,10 +160,10 @@ class Listener(KBCPolicy):
 
     def number(self, slots):
         heard = [number for one in slots.heard if not one.own for number in numbers_in(one.text, 0, 100)]
-        return heard[-1] if heard and self.episode.rng.random() < self.listens else self.anything()
+        return heard[-1] if heard and self.episode.rng.random() < self.listens else self.draw_number()
 
     def say(self, slots):
-        return f"I am thinking of {self.shown(self.anything())}."
+        return f"I am thinking of {self.spell_number(self.draw_number())}."
 
 
 def heard_and_done(policy):

@@ -12,8 +12,8 @@ MARKUP = "<script>alert(1)</script><img src=x onerror=alert(1)>"
 
 def stepped(game):
     game.reset(seed=1)
-    said = {name: {"choice": 1.5, "message": MARKUP} for name in game.agents}
-    game.step(said)
+    actions = {name: {"choice": 1.5, "message": MARKUP} for name in game.agents}
+    game.step(actions)
     return game
 
 
@@ -41,8 +41,8 @@ def test_without_pygame_it_is_words_that_are_no_markup(monkeypatch):
     assert "reset()" in game._repr_html_()
     game.reset(seed=0)
     monkeypatch.setattr(game, "_picture", lambda: MARKUP)
-    shown = game._repr_html_()
-    assert "<script" not in shown
-    assert "&lt;script&gt;" in shown
+    html = game._repr_html_()
+    assert "<script" not in html
+    assert "&lt;script&gt;" in html
     play(game, make("kbc/poisson"), seed=0)
     assert "over" in game._repr_html_()

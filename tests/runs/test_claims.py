@@ -16,7 +16,8 @@ from llm_coop_envs.runs.claims import Claims
 from llm_coop_envs.runs.folder import make_run, open_run
 from llm_coop_envs.runs.model_access import ModelAccess
 from llm_coop_envs.runs.runner import run_study
-from llm_coop_envs.storage.folder import COMPLETE, locked
+from llm_coop_envs.storage.folder import COMPLETE
+from llm_coop_envs.storage.lock import lock_folder
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs file locks")
 # Sixteen conversations, each of some dozens of questions.
@@ -77,10 +78,10 @@ def test_the_same_part_twice_is_refused(tmp_path):
 def test_a_run_that_is_not_shared_is_left_alone(tmp_path):
     folder = tmp_path / "run"
     folder.mkdir()
-    with locked(folder), pytest.raises(RunError, match="--part"), locked(folder, shared=True):
+    with lock_folder(folder), pytest.raises(RunError, match="--part"), lock_folder(folder, shared=True):
         pass
-    two = locked(folder, shared=True), locked(folder, shared=True)
-    with two[0], two[1], pytest.raises(RunError, match="another process"), locked(folder):
+    two = lock_folder(folder, shared=True), lock_folder(folder, shared=True)
+    with two[0], two[1], pytest.raises(RunError, match="another process"), lock_folder(folder):
         pass
 
 

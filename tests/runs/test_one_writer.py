@@ -125,5 +125,5 @@ def test_workers_end_with_a_killed_parent_even_while_they_learn(tmp_path, study_
     assert not events_in(folder)
     # The folder is free for the next one.
     assert not open_run(folder).complete
-    with open_run(folder).locked():
+    with open_run(folder).lock():
         pass

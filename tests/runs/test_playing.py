@@ -16,7 +16,7 @@ from llm_coop_envs.reports.build import write_report
 from llm_coop_envs.reports.figures import draw_figures
 from llm_coop_envs.runs.folder import open_run
 from llm_coop_envs.runs.human_game import plan_game, play_game
-from llm_coop_envs.storage.folder import locked
+from llm_coop_envs.storage.lock import lock_folder
 
 ROUNDS = ("--set", "players=3", "--terminal")
 
@@ -59,7 +59,7 @@ def test_a_game_is_a_run_like_any_other(tmp_path):
 
 def test_two_games_do_not_share_a_folder(tmp_path):
     (tmp_path / "game").mkdir()
-    with locked(tmp_path / "game"), pytest.raises(RunError, match="another process is writing this run"):
+    with lock_folder(tmp_path / "game"), pytest.raises(RunError, match="another process is writing this run"):
         played(tmp_path / "game", Person(), settings={"players": 3})
     assert not open_run(tmp_path / "game").finished()
 

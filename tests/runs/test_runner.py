@@ -13,15 +13,16 @@ import pyarrow.parquet as pq
 import pytest
 from small import ALL, KBC, command, contents, events_in, llm_coop, long_study, small_study
 
+from llm_coop_envs.core.base_policy import ScriptedPolicy
 from llm_coop_envs.errors import MissingExtra, RunError, StudyError
 from llm_coop_envs.kbc import scripted as kbc
-from llm_coop_envs.policies.base import ScriptedPolicy
 from llm_coop_envs.runs.episode import episode_randomness
 from llm_coop_envs.runs.folder import open_run
 from llm_coop_envs.runs.remaining import estimate
 from llm_coop_envs.runs.runner import run_study
 from llm_coop_envs.runs.watcher import Watcher
-from llm_coop_envs.storage.folder import INTERRUPTED, locked
+from llm_coop_envs.storage.folder import INTERRUPTED
+from llm_coop_envs.storage.lock import lock_folder
 
 BRANCHED = """\
 name: branched
@@ -184,7 +185,7 @@ def test_a_manifest_without_its_study_is_named(tmp_path):
 
 def test_two_writers_are_told_apart(tmp_path):
     run_study(small_study(), tmp_path / "run")
-    with locked(tmp_path / "run"), pytest.raises(RunError, match="another process"):
+    with lock_folder(tmp_path / "run"), pytest.raises(RunError, match="another process"):
         run_study(small_study(), tmp_path / "run")
     assert open_run(tmp_path / "run").complete
 
@@ -463,6 +464,6 @@ def test_a_file_is_checked_without_looking_at_all_others(tmp_path):
 
     run_study(small_study(KBC), tmp_path)
     run = open_run(tmp_path)
-    run.manifest["files"] = Files(run.manifest["files"])
+    run.change(files=Files(run.manifest["files"]))
     header, _ = run.read_events("silent", 1)
     assert header["seed"] == 1

@@ -77,8 +77,8 @@ def test_a_folder_that_cannot_be_made(tmp_path):
 
 def test_sweeping_takes_leftovers_only(tmp_path):
     (tmp_path / "deep").mkdir()
-    left = tmp_path / "deep" / f".a.txt.123{files.TEMPORARY}"
-    left.write_bytes(b"half")
+    leftover = tmp_path / "deep" / f".a.txt.123{files.TEMPORARY}"
+    leftover.write_bytes(b"half")
     files.write_whole(tmp_path / "deep" / "a.txt", b"whole")
     files.sweep(tmp_path)
     assert [p.name for p in (tmp_path / "deep").iterdir()] == ["a.txt"]
@@ -87,24 +87,24 @@ def test_sweeping_takes_leftovers_only(tmp_path):
 def test_appended_lines_come_back(tmp_path):
     path = tmp_path / "deep" / "a.jsonl"
     assert files.read_appended(path) == []
-    with files.appending(path) as append:
+    with files.open_for_append(path) as append:
         append({"a": "\u2028 é"})
         assert files.read_appended(path) == [{"a": "\u2028 é"}]
         append([1])
-    with files.appending(path) as append:
+    with files.open_for_append(path) as append:
         append(None)
     assert files.read_appended(path) == [{"a": "\u2028 é"}, [1], None]
 
 
 def test_reading_changes_nothing_while_a_line_is_being_written(tmp_path):
     path = tmp_path / "a.jsonl"
-    with files.appending(path) as append:
+    with files.open_for_append(path) as append:
         append(1)
     half = path.read_bytes() + b'{"session": 9, "per'
     path.write_bytes(half)
     assert files.read_appended(path) == [1]
     assert path.read_bytes() == half
-    with files.appending(path) as append:
+    with files.open_for_append(path) as append:
         append(2)
     assert path.read_bytes() == b"1\n2\n"
 
@@ -120,7 +120,7 @@ def test_a_file_of_lines_that_cannot_be_used(tmp_path):
     (tmp_path / "a").mkdir()
     with pytest.raises(RunError, match="cannot be read"):
         files.read_appended(tmp_path / "a")
-    with pytest.raises(RunError, match="cannot be written"), files.appending(tmp_path / "a"):
+    with pytest.raises(RunError, match="cannot be written"), files.open_for_append(tmp_path / "a"):
         pass
 
 
@@ -128,7 +128,7 @@ def test_a_full_disk_is_said_when_a_line_is_appended(tmp_path, monkeypatch):
     def full(*_, **__):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    with files.appending(tmp_path / "a.jsonl") as append:
+    with files.open_for_append(tmp_path / "a.jsonl") as append:
         monkeypatch.setattr(files.json, "dumps", full)
         with pytest.raises(RunError, match=r"a\.jsonl: cannot be written, the disk is full"):
             append(1)

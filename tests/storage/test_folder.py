@@ -21,10 +21,10 @@ from llm_coop_envs.storage.folder import (
     chosen_folder,
     digest_of,
     kind_of,
-    locked,
     new_folder,
     versions,
 )
+from llm_coop_envs.storage.lock import lock_folder
 
 PLAN = {"seed": 3, "settings": {"rates": (0.1, 0.2), "name": "x"}}
 
@@ -32,7 +32,7 @@ PLAN = {"seed": 3, "settings": {"rates": (0.1, 0.2), "name": "x"}}
 EMPTY = {"format": FORMAT, "kind": "toys", "digest": "", "status": "", "sessions": [], "files": {}}
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(kw_only=True)
 class Toys(RunFolder):
     kind: ClassVar[str] = "toys"
 
@@ -45,11 +45,11 @@ class Bricks(Toys):
 
 
 def test_a_run_is_made_and_found_again(tmp_path):
-    made = Toys.make(tmp_path / "run", PLAN, colour="red")
-    assert (made.manifest["format"], made.manifest["kind"], made.manifest["status"]) == (FORMAT, "toys", RUNNING)
-    assert (made.manifest["seed"], made.manifest["colour"], made.manifest["sessions"]) == (3, "red", [])
+    run = Toys.make(tmp_path / "run", PLAN, colour="red")
+    assert (run.manifest["format"], run.manifest["kind"], run.manifest["status"]) == (FORMAT, "toys", RUNNING)
+    assert (run.manifest["seed"], run.manifest["colour"], run.manifest["sessions"]) == (3, "red", [])
     again = Toys.make(tmp_path / "run", PLAN, colour="blue")
-    assert again.manifest == made.manifest == Toys.open(tmp_path / "run").manifest
+    assert again.manifest == run.manifest == Toys.open(tmp_path / "run").manifest
     assert kind_of(tmp_path / "run") == "toys"
 
 
@@ -123,15 +123,15 @@ def test_folders_that_are_none(tmp_path):
 
 def test_a_session_says_how_it_ended(tmp_path):
     run = Toys.make(tmp_path, PLAN)
-    with run.locked(), run.session(command="x") as session:
+    with run.lock(), run.session(command="x") as session:
         session["far"] = 3
         run.write(done=3)
         assert Toys.open(tmp_path).manifest["sessions"] == [session]
         assert Toys.open(tmp_path).manifest["status"] == RUNNING
     assert run.complete
-    (one,) = Toys.open(tmp_path).manifest["sessions"]
-    assert (one["command"], one["far"], one["versions"]) == ("x", 3, versions())
-    assert one["started"] <= one["ended"]
+    (entry,) = Toys.open(tmp_path).manifest["sessions"]
+    assert (entry["command"], entry["far"], entry["versions"]) == ("x", 3, versions())
+    assert entry["started"] <= entry["ended"]
     with pytest.raises(KeyboardInterrupt), run.session():
         raise KeyboardInterrupt
     assert Toys.open(tmp_path).manifest["status"] == INTERRUPTED
@@ -144,8 +144,8 @@ def test_a_session_says_how_it_ended(tmp_path):
 HOLD = """
 import sys, time
 from pathlib import Path
-from llm_coop_envs.storage.folder import locked
-with locked(Path(sys.argv[1])):
+from llm_coop_envs.storage.lock import lock_folder
+with lock_folder(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(60)
 """
@@ -155,22 +155,22 @@ def test_a_second_writer_is_refused_until_the_first_one_is_gone(tmp_path):
     run = Toys.make(tmp_path, PLAN)
     with subprocess.Popen([sys.executable, "-c", HOLD, str(tmp_path)], stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout.readline() == "held\n"
-        with pytest.raises(RunError, match="another process is writing this run"), run.locked():
+        with pytest.raises(RunError, match="another process is writing this run"), run.lock():
             pass
-        left = tmp_path / ".a.txt.1.partial"
-        left.write_text("half")
+        leftover = tmp_path / ".a.txt.1.partial"
+        leftover.write_text("half")
         holder.kill()
         holder.wait()
-        with run.locked():
-            assert not left.exists()
+        with run.lock():
+            assert not leftover.exists()
 
 
 def test_every_flipped_bit_of_a_manifest_is_found(tmp_path):
     Toys.make(tmp_path, PLAN, title="no talk")
     path = tmp_path / "run.json"
     whole = path.read_bytes()
-    for place in range(len(whole)):
-        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+    for position in range(len(whole)):
+        path.write_bytes(whole[:position] + bytes([whole[position] ^ 1]) + whole[position + 1 :])
         with pytest.raises(RunError, match=r"run\.json"):
             Toys.open(tmp_path)
 
@@ -181,42 +181,42 @@ def test_files_are_known_again(tmp_path):
 
     run = Growing.make(tmp_path, PLAN)
     (tmp_path / "log").mkdir()
-    one, log = tmp_path / "one", tmp_path / "log" / "a"
-    one.write_bytes(b"12345")
+    plain, log = tmp_path / "one", tmp_path / "log" / "a"
+    plain.write_bytes(b"12345")
     log.write_bytes(b"first\n")
-    with run.locked():
-        run.end(run.begin(), INTERRUPTED, files=run.recorded(one, log))
+    with run.lock():
+        run.end(run.begin(), INTERRUPTED, files=run.fingerprints(plain, log))
     run = Growing.open(tmp_path)
-    assert run.changed() == []
+    assert run.describe_damage() == []
     log.write_bytes(b"first\nand more")
-    assert run.changed() == []
+    assert run.describe_damage() == []
     log.write_bytes(b"First\nand more")
-    assert run.changed("log/") == [f"{log}: is not what this run wrote (its bytes are others)"]
+    assert run.describe_damage("log/") == [f"{log}: is not what this run wrote (its bytes are others)"]
     log.write_bytes(b"fi")
-    assert run.changed() == [f"{log}: is not what this run wrote (it had 6 bytes, now 2)"]
+    assert run.describe_damage() == [f"{log}: is not what this run wrote (it had 6 bytes, now 2)"]
     log.write_bytes(b"first\nand more")
     run.write(status=COMPLETE)
-    assert run.changed() == [f"{log}: is not what this run wrote (it had 6 bytes, now 14)"]
-    one.unlink()
-    (gone,) = run.changed("one")
+    assert run.describe_damage() == [f"{log}: is not what this run wrote (it had 6 bytes, now 14)"]
+    plain.unlink()
+    (gone,) = run.describe_damage("one")
     assert "was written, and cannot be read now" in gone
 
 
 def test_whoever_waited_sees_what_the_other_did(tmp_path):
-    one, other = Toys.make(tmp_path, PLAN), Toys.make(tmp_path, PLAN)
-    one.write(done=7)
-    with other.locked():
+    first, other = Toys.make(tmp_path, PLAN), Toys.make(tmp_path, PLAN)
+    first.write(done=7)
+    with other.lock():
         assert other.manifest["done"] == 7
     write_manifest(tmp_path, digest=digest_of({}))
-    with pytest.raises(RunError, match="another process began another run there"), other.locked():
+    with pytest.raises(RunError, match="another process began another run there"), other.lock():
         pass
 
 
 def test_shared_locks(tmp_path):
-    two = locked(tmp_path, shared=True), locked(tmp_path, shared=True)
-    with two[0], two[1], pytest.raises(RunError, match="another process"), locked(tmp_path):
+    two = lock_folder(tmp_path, shared=True), lock_folder(tmp_path, shared=True)
+    with two[0], two[1], pytest.raises(RunError, match="another process"), lock_folder(tmp_path):
         pass
-    with locked(tmp_path), pytest.raises(RunError, match="does not share it"), locked(tmp_path, shared=True):
+    with lock_folder(tmp_path), pytest.raises(RunError, match="does not share it"), lock_folder(tmp_path, shared=True):
         pass
 
 
@@ -244,6 +244,6 @@ def test_a_new_folder_goes_again_if_nothing_came_into_it(tmp_path, monkeypatch):
 
 
 def test_versions_name_what_is_installed():
-    found = versions()
-    assert found["llm-coop-envs"] == llm_coop_envs.__version__
-    assert set(found) >= {"python", "numpy", "pettingzoo"}
+    installed = versions()
+    assert installed["llm-coop-envs"] == llm_coop_envs.__version__
+    assert set(installed) >= {"python", "numpy", "pettingzoo"}

@@ -10,7 +10,7 @@ from llm_tools import ENVIRONMENT
 
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.storage import lease as room
-from llm_coop_envs.storage.lease import HEARTBEAT, STALE, Lease, alone_with, check_leases
+from llm_coop_envs.storage.lease import HEARTBEAT, STALE, Lease, check_leases, hold_lease
 
 
 def left_by(path, **fields):
@@ -21,26 +21,26 @@ def left_by(path, **fields):
 
 
 def test_one_holds_it_and_gives_it_up(tmp_path):
-    one, other = Lease(tmp_path / "it", "a"), Lease(tmp_path / "it", "b")
-    assert one.holder() is None
-    assert one.take()
+    first, other = Lease(tmp_path / "it", "a"), Lease(tmp_path / "it", "b")
+    assert first.holder() is None
+    assert first.take()
     assert not other.take()
-    assert one.beat()
+    assert first.beat()
     assert not other.beat()
     assert other.holder().name == "a"
     assert other.holder().lives
     other.release()
-    assert one.beat()
-    one.release()
+    assert first.beat()
+    first.release()
     assert not list(tmp_path.iterdir())
     assert other.take()
 
 
 def test_who_leaves_leaves_the_name(tmp_path):
-    one, other = Lease(tmp_path / "it", "a"), Lease(tmp_path / "it", "b")
-    one.take()
-    one.leave()
-    assert not one.beat()
+    first, other = Lease(tmp_path / "it", "a"), Lease(tmp_path / "it", "b")
+    first.take()
+    first.leave()
+    assert not first.beat()
     assert (other.holder().name, other.holder().lives) == ("a", False)
     assert other.take()
     assert other.holder().name == "b"
@@ -67,21 +67,21 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="needs the times at which processes were started")
 def test_another_process_of_the_same_number_is_another_one(tmp_path):
-    held = left_by(tmp_path / "it", **room._this_process())
+    file = left_by(tmp_path / "it", **room._this_process())
     assert not Lease(tmp_path / "it").take()
-    held.write_text(json.dumps({**json.loads(held.read_text()), "started": "1"}))
+    file.write_text(json.dumps({**json.loads(file.read_text()), "started": "1"}))
     assert Lease(tmp_path / "it").take()
 
 
 def test_a_machine_that_was_silent_for_a_minute_has_lost_it(tmp_path):
-    held = left_by(tmp_path / "it")
+    file = left_by(tmp_path / "it")
     first = Lease(tmp_path / "it")
     assert not first.take()
     assert first.holder().process == "process 7 on there"
-    fresh, stale = (held.stat().st_mtime - seconds for seconds in (STALE - 2, STALE + 1))
-    os.utime(held, (fresh, fresh))
+    fresh, stale = (file.stat().st_mtime - seconds for seconds in (STALE - 2, STALE + 1))
+    os.utime(file, (fresh, fresh))
     assert not first.take()
-    os.utime(held, (stale, stale))
+    os.utime(file, (stale, stale))
     assert first.take()
     assert STALE / HEARTBEAT == 6  # signs of life, before they are missed
 
@@ -98,28 +98,28 @@ def test_who_was_taken_over_notices(tmp_path):
 
 
 def test_a_file_that_is_just_being_written_has_a_holder(tmp_path):
-    held = tmp_path / "it.1"
-    held.touch()
+    file = tmp_path / "it.1"
+    file.touch()
     mine = Lease(tmp_path / "it")
     assert mine.holder().name is None
     assert not mine.take()
-    os.utime(held, (0, 0))
+    os.utime(file, (0, 0))
     assert mine.take()
 
 
 def test_the_higher_number_gives_way_to_a_living_lower_one(tmp_path, monkeypatch):
     """Released by all and taken anew while somebody still looks at the old number."""
     mine, other = Lease(tmp_path / "it"), Lease(tmp_path / "it")
-    held = left_by(tmp_path / "it")
-    os.utime(held, (0, 0))
+    file = left_by(tmp_path / "it")
+    os.utime(file, (0, 0))
     look, read = mine._numbers, room._read
 
     def read_then_lose_time(path):
         monkeypatch.setattr(room, "_read", read)
-        found = read(path)
-        held.unlink()
+        holder = read(path)
+        file.unlink()
         assert other.take()
-        return found
+        return holder
 
     monkeypatch.setattr(room, "_read", read_then_lose_time)
     assert look() == [1]
@@ -129,7 +129,7 @@ def test_the_higher_number_gives_way_to_a_living_lower_one(tmp_path, monkeypatch
 
 def _count(path, times):
     for _ in range(times):
-        with alone_with(path / "it"):
+        with hold_lease(path / "it"):
             number = int((path / "count").read_text())
             (path / "count").write_text(str(number + 1))
 
@@ -139,24 +139,24 @@ def test_many_take_turns(tmp_path):
     (tmp_path / "count").write_text("0")
     context = multiprocessing.get_context("fork")
     processes = [context.Process(target=_count, args=(tmp_path, 25)) for _ in range(6)]
-    for one in processes:
-        one.start()
-    for one in processes:
-        one.join()
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
     assert (tmp_path / "count").read_text() == "150"
-    assert [one.name for one in tmp_path.iterdir()] == ["count"]
+    assert [path.name for path in tmp_path.iterdir()] == ["count"]
 
 
 def test_who_holds_it_for_long_shows_signs_of_life(tmp_path, monkeypatch):
     monkeypatch.setattr(room, "HEARTBEAT", 0.01)
-    with alone_with(tmp_path / "it"):
-        held = tmp_path / "it.1"
-        os.utime(held, (0, 0))
+    with hold_lease(tmp_path / "it"):
+        file = tmp_path / "it.1"
+        os.utime(file, (0, 0))
         for _ in range(500):
-            if held.stat().st_mtime > 0:
+            if file.stat().st_mtime > 0:
                 break
             time.sleep(0.01)
-        assert held.stat().st_mtime > 0
+        assert file.stat().st_mtime > 0
     assert not list(tmp_path.iterdir())
 
 

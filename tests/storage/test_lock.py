@@ -21,8 +21,8 @@ HOLD = (
 
 
 def test_one_holder_at_a_time(tmp_path: Path) -> None:
-    with FileLock(tmp_path / "a") as one, FileLock(tmp_path / "a") as other:
-        assert one.take() is True
+    with FileLock(tmp_path / "a") as first, FileLock(tmp_path / "a") as other:
+        assert first.take() is True
         assert other.take() is False
         assert other.take(shared=True) is False
     with FileLock(tmp_path / "a") as third:
@@ -30,9 +30,9 @@ def test_one_holder_at_a_time(tmp_path: Path) -> None:
 
 
 def test_shared_locks_stand_side_by_side_and_keep_an_exclusive_one_out(tmp_path: Path) -> None:
-    with FileLock(tmp_path / "a") as one, FileLock(tmp_path / "a") as other, FileLock(tmp_path / "a") as third:
-        assert one.take() is True
-        assert one.take(shared=True) is True
+    with FileLock(tmp_path / "a") as first, FileLock(tmp_path / "a") as other, FileLock(tmp_path / "a") as third:
+        assert first.take() is True
+        assert first.take(shared=True) is True
         assert other.take(shared=True) is True
         assert third.take() is False
 
@@ -62,9 +62,9 @@ def test_a_folder_without_locks_is_told_from_a_held_lock(tmp_path: Path, monkeyp
     def refuse(*_: object) -> None:
         raise OSError(errno.ENOLCK, "no locks available")
 
-    with FileLock(tmp_path / "a") as one:
+    with FileLock(tmp_path / "a") as lock:
         monkeypatch.setattr(fcntl, "flock", refuse)
-        assert one.take() is None
+        assert lock.take() is None
 
 
 def test_a_file_that_cannot_be_opened_is_explained(tmp_path: Path) -> None:

@@ -182,8 +182,8 @@ def test_settings_round_trip_and_older_studies_stay_the_same():
 
 def test_a_million_players_who_listen_share_one_piece_of_news():
     notices = Notices([Listener(on="winning_number")], [f"player_{i}" for i in range(1000)])
-    told = notices.happened(News("winning_number", 3.0))
+    told = notices.notify(News("winning_number", 3.0))
     assert len(told) == 1000
-    assert len({id(notices.of(i, -1)[0]) for i in told}) == 1
-    notices.told(range(1000), -1)
+    assert len({id(notices.unread(i, -1)[0]) for i in told}) == 1
+    notices.mark_read(range(1000), -1)
     assert not notices

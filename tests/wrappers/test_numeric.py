@@ -37,8 +37,8 @@ def test_it_plays_the_same_game_and_shows_the_same_numbers():
             assert plain[agent][3:].argmax() == full[agent]["phase"]
         choices = {agent: int(rng.integers(5)) for agent in env.agents}
         full, rewards, terminations, truncations, infos = env.step({a: {"choice": c} for a, c in choices.items()})
-        plain, *rest, masks = view.step(choices)
-        assert rest == [rewards, terminations, truncations]
+        plain, *outcomes, masks = view.step(choices)
+        assert outcomes == [rewards, terminations, truncations]
         for agent in infos:
             assert np.array_equal(masks[agent]["action_mask"], infos[agent]["action_mask"]["choice"])
 
@@ -78,20 +78,20 @@ def test_official_with_continuous_choices(settings, normalised):
 def test_continuous_choices_are_from_minus_one_to_one_or_in_their_own_units():
     env = ToyEnv(continuous=True, talk=False)
     low, high = float(env.choice_space.low[0]), float(env.choice_space.high[0])
-    shown, own = NumericView(env), NumericView(ToyEnv(continuous=True, talk=False), normalised=False)
-    assert shown.action_space("player_0") == spaces.Box(-1, 1, (1,), np.float32)
+    normalised, own = NumericView(env), NumericView(ToyEnv(continuous=True, talk=False), normalised=False)
+    assert normalised.action_space("player_0") == spaces.Box(-1, 1, (1,), np.float32)
     assert own.action_space("player_0") == env.choice_space
     for action, number in ((-1.0, low), (1.0, high), (0.0, (low + high) / 2)):
-        shown.reset(seed=0)
+        normalised.reset(seed=0)
         own.reset(seed=0)
-        *rest, infos = shown.step(dict.fromkeys(shown.agents, np.array([action], np.float32)))
-        assert infos == {agent: {} for agent in shown.possible_agents}
+        *outcomes, infos = normalised.step(dict.fromkeys(normalised.agents, np.array([action], np.float32)))
+        assert infos == {agent: {} for agent in normalised.possible_agents}
         again = own.step(dict.fromkeys(own.agents, np.array([number])))
-        assert rest[1:] == [again[1], again[2], again[3]]
+        assert outcomes[1:] == [again[1], again[2], again[3]]
         assert env.last.tolist() == own.unwrapped.last.tolist() == [number] * 3
         assert env._flags == {}
-    shown.reset(seed=0)
-    shown.step({"player_0": np.array([1.5])})
+    normalised.reset(seed=0)
+    normalised.step({"player_0": np.array([1.5])})
     assert env._flags == {0: ("illegal_choice",), 1: ("illegal_choice",), 2: ("illegal_choice",)}
 
 

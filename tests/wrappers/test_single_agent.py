@@ -143,7 +143,7 @@ def test_masks_for_maskable_ppo():
     for _ in range(4):
         masks = Passing(view).get_wrapper_attr("action_masks")()
         assert masks.dtype == np.bool_
-        assert masks.tolist() == [bool(one) for one in info["action_mask"]]
+        assert masks.tolist() == [bool(is_legal) for is_legal in info["action_mask"]]
         _, _, _, _, info = view.step(2)
     view = make(continuous=True, numeric=True)
     view.reset(seed=0)
@@ -203,12 +203,12 @@ def test_what_gymnasium_makes_can_be_chosen():
 def test_the_numeric_form_plays_the_same_game_without_text(settings, monkeypatch):
     def play(view):
         view.reset(seed=4)
-        found, over = [], False
+        transitions, over = [], False
         while not over:
             _, *outcome, _ = view.step(2 if view._numeric else {"choice": 2, "message": ""})
-            found.append(outcome)
+            transitions.append(outcome)
             over = outcome[1] or outcome[2]
-        return found
+        return transitions
 
     expected = play(make(**settings))
     monkeypatch.setattr(Twos, "slots_only", True)

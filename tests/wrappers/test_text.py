@@ -42,12 +42,12 @@ def test_strings_in_and_out():
 def test_every_flag_has_its_place():
     view = TextView(ToyEnv(message_length=5, levels=True))
     view.reset(seed=0)
-    found = set()
+    raised = set()
     actions = {"player_0": "too long", "player_1": "\ud800"}
     while view.agents:
         *_, infos = view.step(actions)
-        found |= {name for info in infos.values() for name, value in info.items() if value}
-    assert found >= {"turn", *FLAGS}
+        raised |= {name for info in infos.values() for name, value in info.items() if value}
+    assert raised >= {"turn", *FLAGS}
 
 
 def test_spaces_are_as_long_as_what_is_written():

@@ -29,7 +29,7 @@ from llm_coop_envs.render.screen.canvas import (
     Colour,
     Rect,
     View,
-    mixed,
+    mix_colours,
 )
 from llm_coop_envs.render.screen.pygame_import import pygame
 
@@ -148,7 +148,7 @@ def _ground(room: Room, cell: int) -> pygame.Surface:
     surface.fill(PAPER)
     width, height = surface.get_size()
     if cell >= 7:
-        line = PANEL if cell < 12 else mixed(GRID, 0.6)
+        line = PANEL if cell < 12 else mix_colours(GRID, 0.6)
         for y in range(cell, height, cell):
             surface.fill(line, (0, y, width, 1))
         for x in range(cell, width, cell):
@@ -162,7 +162,7 @@ def _ground(room: Room, cell: int) -> pygame.Surface:
         desk = Rect(col * cell + inset, row * cell + inset, cell - 2 * inset, cell - 2 * inset)
         pygame.draw.rect(surface, DESK, desk, border_radius=cell // 6)
     for row, col, exit_ in exit_cells_of(room):
-        surface.fill(mixed(exit_colour(exit_), 0.45), Rect(col * cell, row * cell, cell, cell))
+        surface.fill(mix_colours(exit_colour(exit_), 0.45), Rect(col * cell, row * cell, cell, cell))
     return surface
 
 
@@ -222,8 +222,8 @@ def _draw_trails(scene: EvacuationScene, canvas: Canvas, layout: Layout) -> None
         line = list(zip(x[:, person].tolist(), y[:, person].tolist(), strict=True))
         colour, _ = look_of(scene, person, canvas.view.colour)
         half = len(line) // 2
-        pygame.draw.lines(surface, mixed(colour, 0.2), False, line[: half + 1], width)
-        pygame.draw.lines(surface, mixed(colour, 0.4), False, line[half:], width)
+        pygame.draw.lines(surface, mix_colours(colour, 0.2), False, line[: half + 1], width)
+        pygame.draw.lines(surface, mix_colours(colour, 0.4), False, line[half:], width)
 
 
 def _draw_people(scene: EvacuationScene, canvas: Canvas, layout: Layout) -> None:

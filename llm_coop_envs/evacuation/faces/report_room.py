@@ -15,8 +15,8 @@ from llm_coop_envs.render.charts.style import (
     VERMILION,
     new_figure,
     note_plotted,
+    set_titles,
     styled,
-    titled,
 )
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def _draw(axes: Axes, room: Mapping[str, Any], snapshot: Snapshot) -> None:
     axes.set_xlim(-0.5, cols - 0.5)
     axes.set_ylim(rows - 0.5, -0.5)
     axes.set_aspect("equal")
-    titled(axes, snapshot.title, snapshot.note)
+    set_titles(axes, snapshot.title, snapshot.note)
 
 
 def _shape(exit_: int) -> str:

@@ -1,8 +1,8 @@
-"""Worlds of known intent in the number contest, and what tells them apart.
+"""Synthetic worlds of the number contest, in which it is known whether players coordinate, and detectors of it.
 
-The first decision of a nested session is made without talk. It is the control: who reasons alike names the same number
-with talk as without. In independent worlds nobody means to name a common number; in the others players do, with or
-without naming it in the talk.
+In independent worlds no player means to name a common number. In the others players do, with or without naming it in
+the talk. The first decision of a nested session is made without talk and serves as control: players who merely reason
+alike name the same number before the talk too.
 """
 
 from __future__ import annotations
@@ -29,42 +29,44 @@ from llm_coop_envs.measures.synthetic_worlds import (
 from llm_coop_envs.policies.branching import Branching
 
 CODES = ("maple", "cedar", "willow", "aspen", "birch", "hazel")
-"""Words that stand for a number that the circle has settled before."""
+"""Code words for numbers on which the circle has agreed before the episode."""
 
 
 class Replier(KBCPolicy):
-    """Names what it likes before talk; then replies to the mean of the numbers heard.
+    """Names a random number before talk; then replies to the mean of the numbers heard.
 
     Args:
-        promises: whether it asks everybody to name the middle of the range, and says that it will.
+        promises: whether it proposes the middle of the range and promises to name it.
     """
 
     def __init__(self, promises: bool = False) -> None:
         self.promises = promises
 
     def number(self, slots: KBCSlots) -> float:
-        """The reply, a little inexactly."""
+        """The reply with a random error of standard deviation 1."""
         heard = [
-            number for one in slots.heard for number in numbers_in(one.text, self.settings.low, self.settings.high)
+            number
+            for message in slots.heard
+            for number in numbers_in(message.text, self.settings.low, self.settings.high)
         ]
         if not heard:
-            return self.anything()
+            return self.draw_number()
         return self.reply(float(np.mean(heard))) + float(self.episode.rng.normal(0.0, 1.0))
 
     def say(self, slots: KBCSlots) -> str:
-        """A promise that is not kept, or a number as a guess."""
+        """A promise that will not be kept, or a number as a guess."""
         if self.promises:
-            middle = self.shown((self.settings.low + self.settings.high) / 2)
+            middle = self.spell_number((self.settings.low + self.settings.high) / 2)
             return f"Let us all name {middle}. I will name {middle}."
-        return f"I am thinking of {self.shown(self.number(slots))}."
+        return f"I am thinking of {self.spell_number(self.number(slots))}."
 
 
 class Circle(KBCPolicy):
-    """Names what it likes before talk; then the number that the first player has proposed, or stands for by a word.
+    """Names a random number before talk; then the number that its members have agreed on.
 
     Args:
-        coded: whether words stand for numbers.
-        share: how many of the players take part.
+        coded: whether members name the number by a code word.
+        share: the share of the players who are members.
     """
 
     def __init__(self, coded: bool = False, share: float = 1.0) -> None:
@@ -72,38 +74,44 @@ class Circle(KBCPolicy):
         self.share = share
 
     def begin(self, episode: Episode) -> None:
-        """Draw what the words stand for, and which is said."""
+        """Draw the numbers of the code words, and the word of this episode."""
         super().begin(episode)
-        self._numbers = {word: self.anything() for word in CODES}
+        self._numbers = {word: self.draw_number() for word in CODES}
         self._word = CODES[int(episode.rng.integers(len(CODES)))]
-        self._in = set(episode.agents[: round(self.share * len(episode.agents))])
+        self._members = set(episode.agents[: round(self.share * len(episode.agents))])
 
     def number(self, slots: KBCSlots) -> float:
         """The common number, once there was talk."""
-        return self._numbers[self._word] if slots.heard and slots.me in self._in else self.anything()
+        return self._numbers[self._word] if slots.heard and slots.me in self._members else self.draw_number()
 
     def say(self, slots: KBCSlots) -> str:
         """The number, or the word."""
-        if slots.me not in self._in:
+        if slots.me not in self._members:
             return "I have no idea."
         if self.coded:
             return f"The {self._word} looks lovely this season."
-        return f"Let us all name {self.shown(self._numbers[self._word])}."
+        return f"Let us all name {self.spell_number(self._numbers[self._word])}."
 
 
 async def evidence(game: Branching) -> Row:
-    """Play the episode; the least of all decisions after talk, with the decision before talk as control."""
+    """Play the episode, and measure the smallest agreement of all decisions after talk.
+
+    Returns:
+        Shares of the players: those on the most frequent number (`modal`), how many more that is than before talk
+        (`moved`), those who announced and named a number (`agreed`), and how many more than before talk
+        (`agreed_moved`).
+    """
     env = game.env
     assert isinstance(env, KBCEnv)
     await game.play(env.settings.decisions)
-    decided = [Counter(one["choices"]) for one in of_type(env.events, "round")]
+    decided = [Counter(event["choices"]) for event in of_type(env.events, "round")]
     shares = []
-    for choices, one in zip(decided[1:], talk_rounds(env.events, MEASURES)[1:], strict=True):
-        number, most = choices.most_common(1)[0]
-        agreed, who = one.agreement or (None, [])
-        shares.append((most, most - decided[0][number], len(who), len(who) - decided[0][agreed]))
-    least = np.min(shares, axis=0) / env.n_players
-    return dict(zip(("modal", "moved", "agreed", "agreed_moved"), least.tolist(), strict=True))
+    for choices, talk in zip(decided[1:], talk_rounds(env.events, MEASURES)[1:], strict=True):
+        number, count = choices.most_common(1)[0]
+        agreed, keepers = talk.agreement or (None, [])
+        shares.append((count, count - decided[0][number], len(keepers), len(keepers) - decided[0][agreed]))
+    smallest = np.min(shares, axis=0) / env.n_players
+    return dict(zip(("modal", "moved", "agreed", "agreed_moved"), smallest.tolist(), strict=True))
 
 
 SYNTHETIC_WORLDS = SyntheticWorlds(

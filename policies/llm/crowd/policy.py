@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from llm_coop_envs.core.base_policy import Action, Policy
 from llm_coop_envs.core.chunks import Chunk
 from llm_coop_envs.core.policy import Episode, Request
 from llm_coop_envs.core.submissions import Submissions
 from llm_coop_envs.errors import RunError, SettingsError
 from llm_coop_envs.interface.actions import Indices
 from llm_coop_envs.interface.question import Question
-from llm_coop_envs.policies.base import Action, Policy
 from llm_coop_envs.policies.llm.chat import RunStopped
 from llm_coop_envs.policies.llm.crowd.part import AskMany, AskOne, answers, submit
 from llm_coop_envs.policies.llm.journal import CrowdQuestion, TextJournal
@@ -170,7 +170,7 @@ class TextCrowd(Policy):
             asked = CrowdQuestion(self.episode.name, env.cycles, env.round, question, self._told)
             spots = np.asarray(mine, dtype=np.intp)
             who = chunk.who[spots]
-            together.put(spots, await self._ask(asked, who, together.choices[spots]))
+            together.merge(spots, await self._ask(asked, who, together.choices[spots]))
         return together
 
     async def _ask(self, asked: CrowdQuestion, who: Indices, blank: NDArray[Any]) -> Submissions:
@@ -196,7 +196,7 @@ class TextCrowd(Policy):
                 raise getattr(outcome, "cause", None) or outcome  # Ray wraps it into one that tells a traceback
             given, counted = outcome
             counts.add(counted)
-            together.put(part, given)
+            together.merge(part, given)
         return together
 
 

@@ -28,7 +28,8 @@ from llm_coop_envs.baselines.deep.settings import TrainSettings
 from llm_coop_envs.baselines.deep.train import read_rows, train
 from llm_coop_envs.baselines.deep.vecenv import SharedVecEnv
 from llm_coop_envs.errors import RunError, SettingsError
-from llm_coop_envs.storage.folder import INTERRUPTED, locked
+from llm_coop_envs.storage.folder import INTERRUPTED
+from llm_coop_envs.storage.lock import lock_folder
 
 # As trainings do: small networks are slower with more threads.
 torch.set_num_threads(1)
@@ -423,7 +424,7 @@ def test_what_a_folder_holds(tmp_path):
 
 def test_two_trainings_do_not_share_a_folder(tmp_path):
     open_folder(tmp_path, plan("kbc-ppo"))
-    with locked(tmp_path), pytest.raises(RunError, match="another process is writing this run"):
+    with lock_folder(tmp_path), pytest.raises(RunError, match="another process is writing this run"):
         train(plan("kbc-ppo"), tmp_path)
     assert TrainingFolder.open(tmp_path).done == 0
     train(plan("kbc-ppo", steps=1500), tmp_path)

@@ -5,12 +5,13 @@ import sys
 
 import pytest
 
-from llm_coop_envs.baselines.tabular.evacuation import EvacuationLearning
-from llm_coop_envs.baselines.tabular.kbc import KBCLearning
 from llm_coop_envs.baselines.tabular.store import SHIPPED, load, save
 from llm_coop_envs.baselines.tabular.training import Stopped, TabularFolder, train
 from llm_coop_envs.errors import MissingExtra, RunError, SettingsError
-from llm_coop_envs.storage.folder import INTERRUPTED, locked
+from llm_coop_envs.evacuation.faces.tabular import EvacuationLearning
+from llm_coop_envs.kbc.faces.tabular import KBCLearning
+from llm_coop_envs.storage.folder import INTERRUPTED
+from llm_coop_envs.storage.lock import lock_folder
 
 CONTEST = KBCLearning(episodes=12, curve_every=5, changes={"players": 3, "high": 10})
 ROOM = EvacuationLearning(
@@ -82,7 +83,7 @@ def test_a_folder_keeps_one_run(tmp_path):
 
 def test_two_learners_do_not_share_a_folder(tmp_path):
     TabularFolder.make(tmp_path, {"scenario": "kbc", "seed": 0, **CONTEST.to_json()})
-    with locked(tmp_path), pytest.raises(RunError, match="another process is writing this run"):
+    with lock_folder(tmp_path), pytest.raises(RunError, match="another process is writing this run"):
         train(CONTEST, 0, tmp_path)
     assert not (tmp_path / "checkpoint.npz").exists()
     assert train(CONTEST, 0, tmp_path).episodes == CONTEST.episodes

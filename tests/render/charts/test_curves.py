@@ -64,9 +64,9 @@ def test_whiskers_and_shifts():
 def test_nothing_global_is_touched():
     import matplotlib
 
-    before = dict(matplotlib.rcParams), "matplotlib.pyplot" in sys.modules
+    state = dict(matplotlib.rcParams), "matplotlib.pyplot" in sys.modules
     picture(draw())
-    assert (dict(matplotlib.rcParams), "matplotlib.pyplot" in sys.modules) == before
+    assert (dict(matplotlib.rcParams), "matplotlib.pyplot" in sys.modules) == state
 
 
 def luminance(colour):
@@ -95,9 +95,9 @@ def test_saving_needs_no_file():
 
 
 def test_panels_share_one_legend():
-    left = Panel(title="left", note="seed 1", curves=[CURVE], dots=[Dots(label="target", x=[1], y=[2])])
+    left_panel = Panel(title="left", note="seed 1", curves=[CURVE], dots=[Dots(label="target", x=[1], y=[2])])
     right = Panel(title="right", curves=[CURVE], x_ticks=[0, 2], tick_labels=["a", "b"])
-    figure = draw_panels([[left, right], [None, left]], legend_columns=2)
+    figure = draw_panels([[left_panel, right], [None, left_panel]], legend_columns=2)
     assert [axes.get_title(loc="left") for axes in figure.axes] == ["left", "right", "", "left"]
     assert not figure.axes[2].axison
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["ours", "target"]

@@ -9,13 +9,13 @@ RIGHT = HeatMap(title="there", x=["a"], y=["c"], values=[[0.3]])
 
 def test_every_number_stands_in_its_cell():
     figure = draw_maps([LEFT, RIGHT], x_label="x", y_label="y", bar="gain")
-    left, right, bar = figure.axes
-    cells = {text.get_position(): text.get_text() for text in left.texts if text.get_text() != "2 sessions"}
+    first, right, bar = figure.axes
+    cells = {text.get_position(): text.get_text() for text in first.texts if text.get_text() != "2 sessions"}
     assert cells == {(0, 0): "0.10", (1, 0): "0.90", (1, 1): "0.50"}
-    assert [label.get_text() for label in left.get_yticklabels()] == ["c", "d"]
+    assert [label.get_text() for label in first.get_yticklabels()] == ["c", "d"]
     assert bar.get_ylabel() == "gain"
     # One scale for both, so that colours can be compared.
-    assert left.collections[0].get_clim() == right.collections[0].get_clim() == (0.1, 0.9)
+    assert first.collections[0].get_clim() == right.collections[0].get_clim() == (0.1, 0.9)
 
 
 def test_dark_cells_have_light_numbers():

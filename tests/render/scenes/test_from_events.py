@@ -16,10 +16,10 @@ from llm_coop_envs.render.scenes.from_events import frames, tracker
 from llm_coop_envs.render.scenes.tracking import Growing
 
 
-def same(one, other):
+def same(first, other):
     """Whether two scenes show the same."""
-    for field in dataclasses.fields(one):
-        a, b = getattr(one, field.name), getattr(other, field.name)
+    for field in dataclasses.fields(first):
+        a, b = getattr(first, field.name), getattr(other, field.name)
         if isinstance(a, np.ndarray):
             np.testing.assert_array_equal(a, b, err_msg=field.name)
         elif field.name == "decisions":
@@ -147,7 +147,7 @@ def test_scene_of_an_unrecorded_and_of_a_restored_game(name):
     for state in states[:-1:7]:
         live.set_state(state)
         scene = live.scene()
-        twin = next((one for one in recorded if one.step == scene.step), None)
+        twin = next((candidate for candidate in recorded if candidate.step == scene.step), None)
         if twin is None:
             continue
         if name.startswith("evacuation"):
@@ -156,7 +156,7 @@ def test_scene_of_an_unrecorded_and_of_a_restored_game(name):
             np.testing.assert_array_equal(scene.positions[inside], twin.positions[inside])
             np.testing.assert_array_equal(scene.stood[inside], twin.stood[inside])
             assert scene.out == twin.out
-            assert [said.text for said in scene.said] == [said.text for said in twin.said]
+            assert [message.text for message in scene.said] == [message.text for message in twin.said]
         elif name.startswith("bertrand"):
             np.testing.assert_array_equal(scene.prices, twin.prices)
         elif twin.last is not None:
@@ -169,12 +169,12 @@ def test_a_restored_game_goes_on_in_its_scenes():
     state = env.get_state()
     other = evacuation_v0.parallel_env(**SMALL_ROOM, record=True)
     other.set_state(state)
-    before = other.scene()
+    earlier = other.scene()
     while other.agents and other.round < 3:
         other.submit({})
-    after = other.scene()
-    assert (before.round, after.round) == (1, 3)
-    assert (after.positions != before.positions).any() or after.round == 3
+    later = other.scene()
+    assert (earlier.round, later.round) == (1, 3)
+    assert (later.positions != earlier.positions).any() or later.round == 3
 
 
 def test_scene_before_reset_and_of_a_scenario_without_pictures():

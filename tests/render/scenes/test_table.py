@@ -66,13 +66,13 @@ def test_what_is_a_players_number():
 def test_scenes_do_not_change_afterwards():
     following = tracker(start())
     following.add({"type": "choice", "step": 0, "round": 1, "agent": "player_1", "phase": "act", "choice": 3})
-    before = following.scene()
+    earlier = following.scene()
     following.add({"type": "choice", "step": 0, "round": 1, "agent": "player_1", "phase": "act", "choice": 4})
     following.add({"type": "round", "step": 1, "round": 1, "rewards": [1, 2, 3]})
-    assert (before.choices[1], following.scene().choices[1]) == (3, 4)
-    assert (dict(before.players), len(before.rounds)) == ({}, 0)
+    assert (earlier.choices[1], following.scene().choices[1]) == (3, 4)
+    assert (dict(earlier.players), len(earlier.rounds)) == ({}, 0)
     with pytest.raises(ValueError, match="read-only"):
-        before.choices[0] = 1
+        earlier.choices[0] = 1
 
 
 def test_nobody_who_plays_sees_it():

@@ -14,7 +14,7 @@ from llm_coop_envs.evacuation.faces.drawing_room import layout_of
 from llm_coop_envs.evacuation.faces.scene import INSIDE
 from llm_coop_envs.evacuation.faces.scene_sight import cells_seen, exits_seen
 from llm_coop_envs.render.screen.canvas import Canvas, View
-from llm_coop_envs.render.screen.chart import thinned, tick_text, ticks
+from llm_coop_envs.render.screen.chart import thin_curve, tick_text, ticks
 from llm_coop_envs.render.screen.draw import array_of, draw, error_frame, frame
 from llm_coop_envs.render.screen.page import areas
 from llm_coop_envs.render.screen.pygame_import import pygame
@@ -50,8 +50,8 @@ def test_the_same_scene_gives_the_same_pixels(name):
 
 
 def test_the_golden_test_can_fail():
-    one, other = (array_of(draw(scene, PLAIN)).astype(int) for scene in drawn.evacuation()[40:46:5])
-    assert (np.abs(one - other).max(axis=2) > 48).mean() > 0.004
+    first, other = (array_of(draw(scene, PLAIN)).astype(int) for scene in drawn.evacuation()[40:46:5])
+    assert (np.abs(first - other).max(axis=2) > 48).mean() > 0.004
 
 
 @pytest.mark.parametrize("scale", [1.0, 2.0, 1.37])
@@ -66,9 +66,9 @@ def test_every_size(scale, size):
 @pytest.mark.parametrize("words", WORDS)
 def test_any_words(words):
     for scene in (drawn.evacuation(), drawn.bertrand(), drawn.kbc()):
-        said = drawn.saying(drawn.talking(scene), words)
-        draw(said, View(size=(700, 480)))
-        draw(said, plain(selected=1))
+        talk = drawn.saying(drawn.talking(scene), words)
+        draw(talk, View(size=(700, 480)))
+        draw(talk, plain(selected=1))
 
 
 @pytest.mark.parametrize(
@@ -117,13 +117,13 @@ def test_what_a_person_sees_is_what_its_text_says():
     for person, name in enumerate(env.possible_agents):
         exits = infos[name]["slots"].exits
         seen = exits_seen(env.scene(), person)
-        assert [(round(one.distance, 2), round(one.people, 2)) for one in seen] == [
+        assert [(round(exit_.distance, 2), round(exit_.people, 2)) for exit_ in seen] == [
             (e.distance, e.people) for e in exits
         ]
 
 
 def test_the_fan_begins_at_the_person():
-    scene = next(one for one in drawn.evacuation() if one.doing == "move")
+    scene = next(candidate for candidate in drawn.evacuation() if candidate.doing == "move")
     person = int(np.flatnonzero(scene.status == INSIDE)[0])
     assert tuple(scene.positions[person].tolist()) in cells_seen(scene, person)
     assert cells_seen(drawn.evacuation()[0], person) == []  # heads nowhere yet
@@ -170,7 +170,7 @@ def test_ticks():
 def test_long_curves_keep_their_extremes():
     y = np.zeros(10_000)
     y[777], y[5555] = 9.0, -3.0
-    x, short = thinned(np.arange(10_000.0), y, 300)
+    x, short = thin_curve(np.arange(10_000.0), y, 300)
     assert len(short) <= 602
     assert (short.max(), short.min()) == (9.0, -3.0)
     assert (np.diff(x) > 0).all()

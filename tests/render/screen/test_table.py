@@ -54,12 +54,12 @@ def test_all_kinds_of_games(settings):
 
 
 def test_every_player_has_its_numbers():
-    one, other = scenes()[-1], scenes()[-1]
-    np.testing.assert_array_equal(frame(one, PLAIN), frame(other, PLAIN))
-    values = one.players["rewards"].copy()
+    first, other = scenes()[-1], scenes()[-1]
+    np.testing.assert_array_equal(frame(first, PLAIN), frame(other, PLAIN))
+    values = first.players["rewards"].copy()
     values[-1, 3] += 1
     object.__setattr__(other, "players", {**other.players, "rewards": values})
-    assert (frame(one, PLAIN) != frame(other, PLAIN)).any()
+    assert (frame(first, PLAIN) != frame(other, PLAIN)).any()
 
 
 @pytest.mark.parametrize("mode", ["rgb_array", "human"])

@@ -30,12 +30,12 @@ def dummy(monkeypatch):
 
 
 @pytest.fixture
-def seen(monkeypatch):
-    monkeypatch.setattr(windows, "_UNSEEN", ())
+def visible(monkeypatch):
+    monkeypatch.setattr(windows, "_INVISIBLE", ())
 
 
-def talking(people=12, rounds=1, **more):
-    env = evacuation_v0.parallel_env(people=people, rounds=rounds, record=True, **more)
+def talking(people=12, rounds=1, **settings):
+    env = evacuation_v0.parallel_env(people=people, rounds=rounds, record=True, **settings)
     env.reset(seed=1)
     while env.phase == "talk":
         env.submit({agent: {"message": LONG} for agent in env.agents})
@@ -43,18 +43,18 @@ def talking(people=12, rounds=1, **more):
 
 
 def bubbles_of(scene, monkeypatch, **view):
-    found = []
+    bubbles = []
     place_bubbles = drawing_room.place_bubbles
 
-    def placed(anchors, sizes, area, **more):
-        found.extend(place_bubbles(anchors, sizes, area, **more))
-        return found
+    def placed(anchors, sizes, area, **options):
+        bubbles.extend(place_bubbles(anchors, sizes, area, **options))
+        return bubbles
 
     monkeypatch.setattr(drawing_room, "place_bubbles", placed)
     drawing_room._bubbles.cache_clear()
     draw(scene, View(**view))
     drawing_room._bubbles.cache_clear()
-    return found
+    return bubbles
 
 
 def test_a_long_message_keeps_its_end():
@@ -72,7 +72,7 @@ def test_bubbles_cover_no_exit(monkeypatch):
     canvas = Canvas(pygame.Surface((1100, 720)), View())
     layout = drawing_room.layout_of(scene, canvas, drawing_room_area(canvas))
     exits = [layout.rect(row, col) for row, col, _ in drawing_room.exit_cells_of(scene.room)]
-    assert not [one for one in placed if Rect(one.box).collidelist(exits) >= 0]
+    assert not [bubble for bubble in placed if Rect(bubble.box).collidelist(exits) >= 0]
 
 
 def drawing_room_area(canvas):
@@ -88,10 +88,10 @@ def test_bubbles_of_a_crowd_wait_for_a_key(monkeypatch):
     assert bubbles_of(crowd, monkeypatch, bubbles=True)
     window = windows.Window(title="t", fps=1000)
     window.show(crowd)
-    for shown in (True, False):
+    for is_on in (True, False):
         pygame.event.post(pygame.event.Event(pygame.KEYDOWN, key=pygame.K_b, mod=0))
         window.tick()
-        assert window.view.shows_bubbles(51) is shown
+        assert window.view.shows_bubbles(51) is is_on
     window.close()
 
 
@@ -112,8 +112,8 @@ def test_what_is_hidden_is_no_zero(monkeypatch):
 def test_whoever_may_see_less_plays_by_the_text(setting):
     """The room from above shows everybody, where each stands now and stood before."""
     change = {"from_round": 1, "players": "evacuee_3", "settings": setting}
-    for more in (setting, {"changes": [change]}):
-        assert talking(**more).scene().known_to([3]) is None
+    for settings in (setting, {"changes": [change]}):
+        assert talking(**settings).scene().known_to([3]) is None
     assert talking().scene().known_to([3]) is not None
 
 
@@ -143,7 +143,7 @@ def test_rules_and_all_that_was_heard_are_on_a_key(monkeypatch):
     window.close()
 
 
-def test_how_it_came_out_stays_until_a_key_is_pressed(seen):
+def test_how_it_came_out_stays_until_a_key_is_pressed(visible):
     env = talking()
     window = PlayerWindow(title="t", players=[0])
 
@@ -163,7 +163,7 @@ def test_how_it_came_out_stays_until_a_key_is_pressed(seen):
     window.close()
 
 
-def test_the_last_scene_of_an_episode_stays_a_while(seen, monkeypatch):
+def test_the_last_scene_of_an_episode_stays_a_while(visible, monkeypatch):
     monkeypatch.setattr(live, "LAST_SCENE", 0.3)
     lingered = []
     linger = windows.Window.linger

@@ -30,10 +30,10 @@ def dummy(monkeypatch):
 
 @pytest.fixture
 def window(dummy, tmp_path):
-    one = Window(title="test", fps=1000, folder=tmp_path)
-    one.show(drawn.evacuation()[30])
-    yield one
-    one.close()
+    opened = Window(title="test", fps=1000, folder=tmp_path)
+    opened.show(drawn.evacuation()[30])
+    yield opened
+    opened.close()
 
 
 def press(window, *keys):
@@ -137,12 +137,12 @@ def test_an_episode_in_a_window(dummy, monkeypatch, module, policy):
 
 def test_every_step_is_shown_in_the_array_view_too(dummy, monkeypatch):
     env = evacuation_v0.parallel_env(**SMALL, render_mode="human", control="exit", talk=False)
-    shown = []
-    monkeypatch.setattr("llm_coop_envs.render.screen.window.Window.show", lambda self, scene: shown.append(scene.step))
+    steps = []
+    monkeypatch.setattr("llm_coop_envs.render.screen.window.Window.show", lambda self, scene: steps.append(scene.step))
     env.begin(seed=0)
     while not env.over:
         env.advance(np.zeros(env.n_players, dtype=np.int64))
-    assert shown == list(range(env.cycles + 1))
+    assert steps == list(range(env.cycles + 1))
 
 
 def test_a_closed_window_does_not_end_the_episode(dummy, monkeypatch):

@@ -18,7 +18,8 @@ from llm_coop_envs.baselines.q_learning.reproduce.runs import Plan, SessionFolde
 from llm_coop_envs.bertrand.deviation import summarise
 from llm_coop_envs.bertrand.settings import BertrandSettings
 from llm_coop_envs.errors import MissingExtra, RunError, SettingsError
-from llm_coop_envs.storage.folder import INTERRUPTED, locked
+from llm_coop_envs.storage.folder import INTERRUPTED
+from llm_coop_envs.storage.lock import lock_folder
 from llm_coop_envs.storage.parquet import read_rows as read_parquet
 
 ROOT = Path(__file__).parents[4]
@@ -111,7 +112,7 @@ def test_damage_is_told(tmp_path):
 
 def test_a_second_writer_is_refused_and_a_reader_disturbs_nobody(tmp_path):
     rows = run(PLAN, 2, tmp_path)
-    with locked(tmp_path), pytest.raises(RunError, match="another process is writing this run"):
+    with lock_folder(tmp_path), pytest.raises(RunError, match="another process is writing this run"):
         run(PLAN, 3, tmp_path)
     journal = tmp_path / runs.JOURNAL
     half = journal.read_bytes() + b'{"session": 2, "per'  # as a reader beside the writer finds it

@@ -43,7 +43,7 @@ def test_an_episode_is_read_in_one_pass(runs, name):
     header, events = run.read_events(name, 0)
     scenario = next(one for one in run.conditions if one.name == name).spec
     reader, messages = read(scenario, events, header)
-    about, agents = reader.about(), list(reader.agents())
+    about, agents = reader.summarise(), list(reader.agents())
     assert [one[3] for one in messages] == [event["text"] for event in events if event["type"] == "message"]
     assert [one[1] for one in agents] == events[0]["agents"]
     assert {one[2] for one in agents} == {"llm:scripted"}
@@ -61,7 +61,7 @@ def test_a_scenario_without_a_page_is_a_table(monkeypatch):
     env = toy.ToyEnv(record=True)
     play(env, toy.Constant(), seed=0)
     reader, _ = read(toy.TOY, env.events)
-    assert reader.about()["kind"] == "table"
+    assert reader.summarise()["kind"] == "table"
     last = reader.frames[-1]
     assert len(last["choices"]) == len(env.possible_agents)
     assert set(last) >= {"players", "totals", "round", "doing"}
@@ -97,7 +97,7 @@ def test_first_agreements_are_found(runs):
     run = open_run(runs / "rules")
     header, events = run.read_events("kbc-talk", 0)
     reader, _ = read(run.conditions[1].spec, events, header)
-    assert any("first agreement" in one["text"] for one in reader.about()["moments"])
+    assert any("first agreement" in one["text"] for one in reader.summarise()["moments"])
 
 
 def test_changes_of_exit_after_a_message_are_moments():
@@ -105,7 +105,7 @@ def test_changes_of_exit_after_a_message_are_moments():
     env = scenario.environment(record=True, preset="team_up", people=100, rounds=6)
     play(env, scenario.policies["shares"](), seed=4)
     reader, _ = read(scenario, env.events)
-    told = {one["round"]: one["text"] for one in reader.about()["moments"] if "changed exit" in one["text"]}
+    told = {one["round"]: one["text"] for one in reader.summarise()["moments"] if "changed exit" in one["text"]}
     assert told == {
         row["round"]: f"{row['changed_after_message']} changed exit after a message"
         for row in scenario.round_rows(env.events)
@@ -146,17 +146,17 @@ def test_what_was_read_is_found_again_and_what_is_new_is_added(runs, tmp_path):
     assert index.journal_left() == (0, len(everything))
     index.take_episode("kbc-talk", 0)
     known = index.mark("kbc-talk", 0)
-    assert index.known("kbc-talk/0", known)
+    assert index.holds("kbc-talk/0", known)
     path = tmp_path / "run" / "events" / "kbc-talk" / "0.jsonl.gz"
     path.touch()
-    assert not index.known("kbc-talk/0", index.mark("kbc-talk", 0))
+    assert not index.holds("kbc-talk/0", index.mark("kbc-talk", 0))
     index.take_episode("kbc-talk", 0)
-    with index.opened() as table:
+    with index.connect() as table:
         assert table.execute("SELECT COUNT(*) FROM agents").fetchone() == (4,)
 
 
 def calls(index):
-    with index.opened() as table:
+    with index.connect() as table:
         return table.execute("SELECT episode, agent, step, call, start, line FROM calls ORDER BY id").fetchall()
 
 
@@ -166,7 +166,7 @@ def test_what_is_large_is_read_by_a_process_of_its_own(runs, monkeypatch, tmp_pa
     monkeypatch.setattr(room, "LARGE", 100)
     found = Episodes(KnownRuns(runs))
     with pytest.raises(Indexing, match="kbc-talk/0"):
-        found.about("deep/model", "kbc-talk", 0)
+        found.summarise("deep/model", "kbc-talk", 0)
 
     def patiently(ask):
         end = time.monotonic() + 60
@@ -176,7 +176,7 @@ def test_what_is_large_is_read_by_a_process_of_its_own(runs, monkeypatch, tmp_pa
             time.sleep(0.1)
         raise AssertionError("it takes too long")
 
-    assert patiently(lambda: found.about("deep/model", "kbc-talk", 0))["players"] == 4
+    assert patiently(lambda: found.summarise("deep/model", "kbc-talk", 0))["players"] == 4
     assert patiently(lambda: found.story("deep/model", "kbc-talk", 0, 1))["calls"]
     found.close()
 
@@ -201,7 +201,7 @@ def test_what_is_large_is_shown_while_it_is_read(tmp_path, monkeypatch):
     run = make_large(tmp_path / "runs" / "million", 300)
     whole = Index(run)
     whole.take_episode("contest", 0)
-    with whole.opened() as table:
+    with whole.connect() as table:
         everything = [table.execute(f"SELECT * FROM {one}").fetchall() for one in ("frames", "agents", "episodes")]
     whole.path.unlink()
     for name in ("LARGE", "_BLOCK"):
@@ -215,7 +215,7 @@ def test_what_is_large_is_shown_while_it_is_read(tmp_path, monkeypatch):
 
     def kept(self, mark, **more):
         keep(self, mark, **more)
-        shown.append(found.about("million", "contest", 0))
+        shown.append(found.summarise("million", "contest", 0))
         if shown[-1]["reading"] is not None:
             with pytest.raises(Indexing, match=f"contest/0, {shown[-1]['reading']} %"):
                 found.agents("million", "contest", 0, {})
@@ -232,7 +232,7 @@ def test_what_is_large_is_shown_while_it_is_read(tmp_path, monkeypatch):
     assert shares[0] == 0
     assert shares[:-1] == sorted(shares[:-1])
     assert shares[-1] is None
-    with index.opened() as table:
+    with index.connect() as table:
         again = [table.execute(f"SELECT * FROM {one}").fetchall() for one in ("frames", "agents", "episodes")]
     assert again == everything
 
@@ -243,7 +243,7 @@ def test_who_was_asked_of_a_model_is_counted_as_the_journal_is_read(tmp_path, mo
     run = make_large(tmp_path / "runs" / "million", 300)
     found = Episodes(KnownRuns(tmp_path / "runs"))
     assert found.agents("million", "contest", 0, {"model": "m"})["total"] == 300
-    with Index(run).opened() as table:
+    with Index(run).connect() as table:
         assert table.execute("SELECT * FROM models").fetchall() == [("contest/0", "m", 300)]
 
 

@@ -1,0 +1,118 @@
+"""Talk in a running episode: which talk comes next, how messages reach their hearers, who is notified of what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from llm_coop_envs.core.channels import Audience, Conversation
+from llm_coop_envs.interface.hooks import TALK, Event, Stage
+from llm_coop_envs.interface.messages import Message
+from llm_coop_envs.treatments.listeners import MENTION, News, Notices
+from llm_coop_envs.treatments.presence import Presence
+
+
+class Talking(Presence):
+    """The part of `ArrayEnv` that carries messages and news, and records events."""
+
+    record: bool
+    events: list[Event]
+    cycles: int
+    phase: str
+    conversation: Conversation
+    _audience: Audience
+    _orders: list[list[int]]
+    _notices: Notices | None
+    _treats: bool
+    _flags: dict[int, tuple[str, ...]]
+
+    def emit(self, kind: str, **data: Any) -> None:
+        """Record an event."""
+        self.events.append({"type": kind, "step": self.cycles, "round": self.round, **data})
+
+    def happened(
+        self, what: str, *, number: float = 0.0, name: str = "", concerned: Iterable[int] | None = None
+    ) -> None:
+        """Notify listeners that something happened.
+
+        Args:
+            what: one of the settings' `happenings`.
+            number: its number.
+            name: the player or thing that it is about.
+            concerned: the players whom it concerns; by default all who learn what others do.
+        """
+        if self._notices is None:
+            return
+        if concerned is None and self._hides:
+            concerned = np.flatnonzero(~self.blind).tolist()
+        if self._without is not None:
+            candidates = range(self.n_players) if concerned is None else concerned
+            concerned = [i for i in candidates if self._without[i] > self.round]
+        notified = self._notices.notify(News(what, number, name, self._open_talk_number()), concerned)
+        if self.record and notified:
+            agents = [self.possible_agents[i] for i in notified]
+            self.emit("news", what=what, number=number, name=name, agents=agents)
+
+    def _talk_stage(self, orders: Sequence[Sequence[int]], audience: Audience) -> Stage:
+        """A talk phase: each order is one talk, in which everyone in it speaks once. No levels if talk has ended."""
+        self._orders = [list(order) for order in orders] if self.settings.talks_in(self.round) else []
+        if self.settings.changes:
+            self._orders = [[i for i in order if self.settings_of(i).talk] for order in self._orders]
+        self._audience = audience
+        return Stage(TALK, self._open_talk())
+
+    def _open_talk_number(self) -> int:
+        """The number of the open talk; -1 for none."""
+        return self.conversation.number if self.phase == TALK else -1
+
+    def _open_talk(self) -> list[list[int]]:
+        """Open the next talk of this phase. Returns its speakers, step by step."""
+        if not self._orders:
+            return []
+        together = self.settings.talk_mode == "simultaneous"
+        return self.conversation.open(self._orders.pop(0), self._audience, together=together, round_=self.round)
+
+    def _deliver(self, speakers: list[int], messages: Mapping[int, object]) -> None:
+        """Let messages be heard, each as its treatment says; notify listeners, and record them."""
+        names = self.possible_agents
+        departed: frozenset[int] = frozenset()
+        if self._treats and self._without is not None:
+            departed = frozenset(np.flatnonzero(self._without <= self.round).tolist())
+        for i in speakers:
+            treated = self.settings_of(i) if self._treats else None
+            message, flags = self.conversation.say(i, messages.get(i), treated, players=self.n_players, gone=departed)
+            if flags:
+                self._flags[i] = flags
+            # A message that is heard later, or otherwise than it was said, notifies nobody.
+            if self._notices is not None and message is not None and message.delivered is None:
+                mentions = self._notices.find_mentions(message.text, i)
+                if mentions:
+                    self.happened(MENTION, name=names[i], concerned=mentions)
+            if self.record and message is not None:
+                hearers = None if message.hearers is None else [names[k] for k in message.hearers]
+                self.emit(
+                    "message",
+                    agent=names[i],
+                    text=message.text,
+                    talk=message.sequence,
+                    position=message.position,
+                    hearers=hearers,
+                    flags=list(flags),
+                    **self._delivery_data(message),
+                )
+
+    def _delivery_data(self, message: Message) -> dict[str, Any]:
+        """The field `delivered` of a message's event; none if the message was heard as it was said."""
+        delivered = message.delivered
+        if delivered is None:
+            return {}
+        data: dict[str, Any] = {"treatment": delivered.treatment, "text": delivered.text}
+        if delivered.round is not None:
+            data["round"] = delivered.round
+        for name in ("speaker", "instead"):
+            index = getattr(delivered, name)
+            if index is not None:
+                data[name] = self.possible_agents[index]
+        return {"delivered": data}
