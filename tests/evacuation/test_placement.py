@@ -62,9 +62,9 @@ def test_one_person_below_each_desk_dealt_from_the_end():
     desks = published_desks()
     room = build_room(33, 33, wall_exits(33, 33), desks)
     cells = cells_below_desks(room, desks, np.random.default_rng(5))
-    places = [(row + 1, col) for row, col in desks]
-    np.random.default_rng(5).shuffle(places)
-    assert list(zip(*(part.tolist() for part in room.row_col(cells)), strict=True)) == places[::-1]
+    cells_below = [(row + 1, col) for row, col in desks]
+    np.random.default_rng(5).shuffle(cells_below)
+    assert list(zip(*(part.tolist() for part in room.row_col(cells)), strict=True)) == cells_below[::-1]
 
 
 def test_traits_are_spread_evenly():

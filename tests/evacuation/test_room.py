@@ -81,18 +81,18 @@ def test_tables(rows, cols):
     assert len(room.start_cells) == (rows - 2) * (cols - 2) - 1
     for row in range(rows):
         for col in range(cols):
-            place = row * cols + col
+            index = row * cols + col
             cell = room.cell(row, col)
-            assert room.inside[place] == cell
-            assert room.table_index(np.array([cell]))[0] == place
+            assert room.inside[index] == cell
+            assert room.table_index(np.array([cell]))[0] == index
             away = [np.hypot(row - r, col - c) for _, r, c in exits]
-            assert room.nearest_distance[place] == pytest.approx(min(away))
+            assert room.nearest_distance[index] == pytest.approx(min(away))
             first = int(np.argmin(away))
-            assert room.exit_names[room.nearest_exit[place]] == exits[first][0]
+            assert room.exit_names[room.nearest_exit[index]] == exits[first][0]
             for which, name in enumerate(room.exit_names):
                 mine = [a if exits[k][0] == name else np.inf for k, a in enumerate(away)]
-                assert room.target_cell[place, which] == np.argmin(mine)
-                assert room.mean_distance[place, which] == pytest.approx(np.mean([a for a in mine if a < np.inf]))
+                assert room.target_cell[index, which] == np.argmin(mine)
+                assert room.mean_distance[index, which] == pytest.approx(np.mean([a for a in mine if a < np.inf]))
             is_exit = (row, col) in [(r, c) for _, r, c in exits]
             wall = row in (0, rows - 1) or col in (0, cols - 1)
             assert room.blocked[cell] == ((wall and not is_exit) or (row, col) == (2, 3))
