@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from llm_coop_envs.core.base_policy import ScriptedPolicy
 from llm_coop_envs.core.env import ScenarioEnv
-from llm_coop_envs.core.registry import scenarios
+from llm_coop_envs.core.registry import known_scenario
 from llm_coop_envs.util.references import load
 
 PPO, MASKABLE_PPO, DQN = "ppo", "maskable_ppo", "dqn"
@@ -63,7 +63,7 @@ class Learning:
 
 def learning_of(scenario: str) -> Learning:
     """How a scenario is learned: by the defaults if it has no `Learning` or is not registered."""
-    descriptor = scenarios().get(scenario)
+    descriptor = known_scenario(scenario)
     learning: Learning | None = None if descriptor is None else load(descriptor.learning)
     return learning or Learning()
 

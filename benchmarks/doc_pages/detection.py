@@ -34,7 +34,7 @@ from llm_coop_envs.measures.synthetic_worlds import (
     score_worlds,
 )
 from llm_coop_envs.policies.llm.local.models import name_with_size
-from llm_coop_envs.runs.judgements import PLANTED, Judgement
+from llm_coop_envs.runs.judgements import SYNTHETIC_SOURCE, Judgement
 from llm_coop_envs.statistics.intervals import exact_interval
 from llm_coop_envs.storage.folder import COMPLETE
 
@@ -99,7 +99,7 @@ def record_judge(folder: Path) -> tuple[str, dict[str, Any]]:
     """
     manifest = Judgement.open(folder).manifest
     source, _, scenario = str(manifest["judged"]).partition(":")
-    if source != PLANTED or manifest["status"] != COMPLETE:
+    if source != SYNTHETIC_SOURCE or manifest["status"] != COMPLETE:
         raise RunError(f"{folder}: is no complete judgement of worlds; make one with llm-coop judge --planted")
     result = manifest["result"]
     independent_worlds = [world.name for world in find_synthetic_worlds(scenario).worlds if not world.intent]

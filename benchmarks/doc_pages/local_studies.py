@@ -23,7 +23,7 @@ from llm_coop_envs.policies.llm.local.models import name_with_size
 from llm_coop_envs.runs.folder import open_run
 from llm_coop_envs.runs.verify import verify_run
 from llm_coop_envs.storage.folder import COMPLETE
-from llm_coop_envs.studies.seating import Given, with_players
+from llm_coop_envs.studies.seating import GivenPlayer, with_players
 from llm_coop_envs.studies.study import load_study, shipped_studies
 
 RECORD = Path(__file__).with_name("local_studies.json")
@@ -111,7 +111,7 @@ def _seats(name: str) -> int:
     """Count the conditions of a shipped study that have a seat for a model."""
     return sum(
         condition.asks_a_model
-        for condition in with_players(load_study(name), Given(name="llm:any", options={})).conditions
+        for condition in with_players(load_study(name), GivenPlayer(name="llm:any", options={})).conditions
     )
 
 

@@ -26,7 +26,7 @@ from llm_coop_envs.runs.provenance import hash_of_files
 from llm_coop_envs.statistics import intervals as statistics
 from llm_coop_envs.statistics.intervals import Interval, exact_interval, mean_interval
 from llm_coop_envs.storage.folder import digest_of, plain_json
-from llm_coop_envs.studies.study import fits
+from llm_coop_envs.studies.conditions import seat_matches
 
 FORMAT = 1
 SUITE = "bench"
@@ -147,7 +147,9 @@ def _legal_share(part: Part, played: Mapping[str, Sequence[Event]]) -> float:
 
 def _is_tested(seats: Mapping[str, Any], agent: str) -> bool:
     """Whether the tested player sits in a seat. An exact name goes before a pattern, and that before later patterns."""
-    player = seats.get(agent, next((candidate for pattern, candidate in seats.items() if fits(pattern, agent)), None))
+    player = seats.get(
+        agent, next((candidate for pattern, candidate in seats.items() if seat_matches(pattern, agent)), None)
+    )
     return bool(player == TESTED)
 
 

@@ -32,10 +32,10 @@ from llm_coop_envs.core.settings import plain
 from llm_coop_envs.errors import LlmCoopError, RunError, StudyError
 from llm_coop_envs.policies.kinds import parse
 from llm_coop_envs.storage.folder import digest_of
-from llm_coop_envs.studies.conditions import Condition
+from llm_coop_envs.studies.conditions import Condition, make_player
 from llm_coop_envs.studies.players import asks_a_model, full_name
-from llm_coop_envs.studies.seating import Given, begin_with
-from llm_coop_envs.studies.study import Study, make_player, parse_study
+from llm_coop_envs.studies.seating import GivenPlayer, check_can_begin
+from llm_coop_envs.studies.study import Study, parse_study
 from llm_coop_envs.util.checks import suggestion
 
 NAME, VERSION = "scorecard", 2
@@ -229,7 +229,7 @@ class Suite:
     left_out: tuple[str, ...]
 
 
-def make_suite(candidates: Sequence[Given], held_out: int, size: str, only: Sequence[str] = ()) -> Suite:
+def make_suite(candidates: Sequence[GivenPlayer], held_out: int, size: str, only: Sequence[str] = ()) -> Suite:
     """Make the suite for the players that are tested.
 
     Args:
@@ -276,7 +276,7 @@ def _chosen_tasks(tasks: Sequence[str], only: Sequence[str]) -> list[str]:
     return [task for task in tasks if not only or any(fnmatch.fnmatchcase(task, pattern) for pattern in only)]
 
 
-def _first_able(candidates: Sequence[Given], scenario: str) -> tuple[Mapping[str, Any] | None, str]:
+def _first_able(candidates: Sequence[GivenPlayer], scenario: str) -> tuple[Mapping[str, Any] | None, str]:
     """Return the first candidate that can play a scenario, as in a study file; or `None` and the last refusal."""
     reason = ""
     for candidate in candidates:
@@ -310,7 +310,7 @@ def _refused_tasks(suite: Suite) -> dict[tuple[str, str], str]:
     return refused
 
 
-def _nothing_to_play(candidates: Sequence[Given], left_out: Sequence[str]) -> StudyError:
+def _nothing_to_play(candidates: Sequence[GivenPlayer], left_out: Sequence[str]) -> StudyError:
     """Make the error that no candidate can play any part."""
     rules = {name for scenario in all_scorecard_tasks() for name in find_scenario(scenario).policies}
     reason = next(
@@ -338,7 +338,7 @@ def _begin(condition: Condition) -> None:
     """Let the rules and learners of a condition begin an episode. Learners refuse settings they were not trained in."""
     for player in condition.players:
         if not asks_a_model(player.policy):
-            begin_with(condition, player)
+            check_can_begin(condition, player)
 
 
 def make_preregistration(suite: Suite, analysis: str) -> dict[str, Any]:

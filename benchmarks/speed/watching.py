@@ -99,7 +99,7 @@ def serving(folder: Path) -> Iterator[tuple[subprocess.Popen[str], Callable[[str
 
 def look(folder: Path) -> int:
     """Ask what the page's server asks while an episode is shown. Returns the number of events received."""
-    playing = control.live(folder)["main"]["playing"]
+    playing = control.query_sessions(folder)["main"]["playing"]
     name = min(playing, default="")
     total, events = bool(name), 0
     with contextlib.suppress(RunError):  # it is finished by now
@@ -129,7 +129,7 @@ def _spent(run: subprocess.Popen[str]) -> float:
 
 def _events(folder: Path, size: float) -> float:
     """Return the number of events so far, with `size` events in each finished episode."""
-    progress = control.live(folder)["main"]
+    progress = control.query_sessions(folder)["main"]
     playing = sum(episode["events"] for episode in progress["playing"].values())
     return float(progress.get("finished", 0) * size + playing)
 
@@ -141,7 +141,7 @@ def measure(kind: str, pairs: int, url: str) -> dict[str, Any]:
         command = [sys.executable, "-m", __spec__.name, "--play", kind, str(folder), url]
         run = subprocess.Popen(command, stdout=subprocess.DEVNULL, text=True)
         try:
-            while not control.live(folder).get("main", {}).get("finished"):
+            while not control.query_sessions(folder).get("main", {}).get("finished"):
                 time.sleep(0.1)
             size = _size(folder)
             ratios, looks = [], []

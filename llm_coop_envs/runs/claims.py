@@ -1,7 +1,8 @@
-"""Several processes write one run, each its part: who plays which episode, and who may change the manifest.
+"""Let several processes write one run, each its part: divide the episodes, and guard the manifest.
 
-A part claims an episode by a lease (`storage.lease`), which needs no locks of the file system; what a part left that is
-gone keeps its name. It belongs to whoever is started next: only then are its answers read, and none is asked again.
+A part claims an episode by a lease (`storage.lease`), which needs no locks of the file system. The lease of a part that
+is gone keeps that part's name. The next part that is started takes such episodes over, reads the answers that were
+recorded for them, and asks for none of them again.
 """
 
 from __future__ import annotations
@@ -36,14 +37,14 @@ class Claims:
         self._heart: contextlib.ExitStack | None = None
 
     def take_over(self, tasks: Sequence[Task]) -> None:
-        """Claim what parts have begun that are gone; to be called before the journal is read."""
+        """Claim episodes that parts began that are gone; call it before the journal is read."""
         for task in tasks:
             if self._lease(task).holder() is not None:
                 self._claim(task, begun_elsewhere=True)
 
     def claim(self, task: Task) -> bool:
-        """Claim an episode; whether this part is to play it."""
-        # Without a model there are no answers that would have to be known.
+        """Claim an episode; returns whether this part is to play it."""
+        # Without a model, an episode that another part began holds no answers that this part would have to know.
         anew = not self._run.conditions[task[0]].asks_a_model
         return task in self._held or self._claim(task, begun_elsewhere=anew)
 
@@ -51,7 +52,7 @@ class Claims:
         """Make sure that a claimed episode is still this part's.
 
         Raises:
-            RunError: this process was silent for so long that another part took it over.
+            RunError: this process was silent for so long that another part took the episode over.
         """
         if task in self._lost or not self._held[task].beat():
             name, seed = self._run.conditions[task[0]].name, task[1]
@@ -61,17 +62,17 @@ class Claims:
             )
 
     def release(self, task: Task) -> None:
-        """Give up the claim on an episode that was written."""
+        """Release an episode that was written."""
         self._held.pop(task).release()
 
-    def elsewhere(self) -> int:
-        """How many episodes other parts are playing now."""
-        tasks = [(index, seed) for index, one in enumerate(self._run.conditions) for seed in one.seeds]
+    def count_elsewhere(self) -> int:
+        """Count the episodes that other parts are playing now."""
+        tasks = [(index, seed) for index, condition in enumerate(self._run.conditions) for seed in condition.seeds]
         holders = (self._lease(task).holder() for task in tasks if task not in self._held)
-        return sum(one is not None and one.lives for one in holders)
+        return sum(holder is not None and holder.lives for holder in holders)
 
     def close(self) -> None:
-        """Let go of everything; what is claimed and not written keeps this part's name."""
+        """Leave all claims; episodes that are not written keep this part's name."""
         if self._heart is not None:
             self._heart.close()
         for lease in self._held.values():
@@ -84,12 +85,12 @@ class Claims:
             self._path(task).parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise cannot_write(self._path(task), error) from error
-        before = lease.holder()
-        # The name of a part that went while this one was playing: its answers are not known here.
-        known = before is None or before.name == self._part or begun_elsewhere
-        if not known or (before is None and self._written(task)) or not lease.take():
+        holder = lease.holder()
+        # The answers of a part that went while this one was playing are not known here.
+        has_answers = holder is None or holder.name == self._part or begun_elsewhere
+        if not has_answers or (holder is None and self._is_written(task)) or not lease.take():
             return False
-        if before is None and self._written(task):  # by another one, between looking and taking
+        if holder is None and self._is_written(task):  # by another part, between the look and the lease
             lease.release()
             return False
         self._held[task] = lease
@@ -99,12 +100,12 @@ class Claims:
         return True
 
     def _beat(self) -> None:
-        """Show that this part lives."""
+        """Renew all leases, and note those that another part took."""
         for task, lease in list(self._held.items()):
             if not lease.beat() and task in self._held:
                 self._lost.add(task)
 
-    def _written(self, task: Task) -> bool:
+    def _is_written(self, task: Task) -> bool:
         return self._run.events_path(self._run.conditions[task[0]].name, task[1]).is_file()
 
     def _lease(self, task: Task) -> Lease:
@@ -114,7 +115,7 @@ class Claims:
         return self._run.folder / FOLDER / self._run.conditions[task[0]].name / str(task[1])
 
 
-def alone(folder: Path) -> contextlib.AbstractContextManager[None]:
+def claim_alone(folder: Path) -> contextlib.AbstractContextManager[None]:
     """Wait until no other part changes the manifest, and keep them from it.
 
     Raises:
@@ -123,8 +124,8 @@ def alone(folder: Path) -> contextlib.AbstractContextManager[None]:
     return hold_lease(folder / ".manifest")
 
 
-def check_shared(folder: Path) -> None:
-    """Refuse to share a run where episodes cannot be claimed.
+def check_can_share(folder: Path) -> None:
+    """Check that several parts can share a run in a folder.
 
     Raises:
         RunError: on Windows, in a folder whose file system carries no leases, or one that cannot be written.

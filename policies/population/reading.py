@@ -17,7 +17,7 @@ from llm_coop_envs.policies.population.columns import Column
 from llm_coop_envs.policies.population.grammar import Grammar, place_names
 from llm_coop_envs.policies.population.population import Background, Population
 from llm_coop_envs.util.checks import suggestion
-from llm_coop_envs.util.yaml_source import Spot, read_yaml_file
+from llm_coop_envs.util.yaml_source import YamlNode, read_yaml_file
 
 HOME = Path(__file__).parent / "shipped"
 MAX_PEOPLE = 10_000_000
@@ -36,17 +36,17 @@ def load_population(path: str | Path) -> Population:
     return read_population(read_yaml_file(Path(path).expanduser())[1])
 
 
-def read_population(spot: Spot, *, recorded: bool = False) -> Population:
+def read_population(node: YamlNode, *, recorded: bool = False) -> Population:
     """Read a population: a mapping in a study, or a file's content.
 
     Args:
-        spot: the mapping.
+        node: the mapping.
         recorded: whether it is `Population.data`, in which shipped attributes may have unused sentences.
 
     Raises:
         StudyError: it is wrong; the sentence names file, line and field.
     """
-    fields = spot.mapping(_FIELDS)
+    fields = node.mapping(_FIELDS)
     written_attributes = fields["attributes"].mapping() if "attributes" in fields else {}
     for item in written_attributes.values() if "backgrounds" not in fields and not recorded else ():
         if isinstance(item.value, dict) and "sentences" in item.value:
@@ -64,9 +64,9 @@ def read_population(spot: Spot, *, recorded: bool = False) -> Population:
             item.fail("is an attribute, too; give that another name")
         play.append(_column(name, item, [*columns, *play], plain=True))
     if not columns and not play:
-        spot.fail("says nothing of the people; write 'attributes', 'joint' or 'play'")
+        node.fail("says nothing of the people; write 'attributes', 'joint' or 'play'")
     background = _background(fields["backgrounds"], columns, attributes) if "backgrounds" in fields else None
-    data = spot.plain()
+    data = node.plain()
     if attributes:
         data["attributes"] = {name: item.plain() for name, item in attributes.items()}
     if background is not None:
@@ -85,12 +85,12 @@ def read_population(spot: Spot, *, recorded: bool = False) -> Population:
 
 
 @functools.cache
-def shipped_attributes() -> Mapping[str, Spot]:
+def shipped_attributes() -> Mapping[str, YamlNode]:
     """The attributes that come with the package, by name."""
     return read_yaml_file(HOME / "attributes.yaml")[1].mapping()
 
 
-def _one_of(fields: Mapping[str, Spot], name: str, choices: Sequence[str]) -> str:
+def _one_of(fields: Mapping[str, YamlNode], name: str, choices: Sequence[str]) -> str:
     if name not in fields:
         return choices[0]
     value = fields[name].text()
@@ -99,7 +99,7 @@ def _one_of(fields: Mapping[str, Spot], name: str, choices: Sequence[str]) -> st
     return value
 
 
-def _with_shipped(written: Mapping[str, Spot]) -> dict[str, Spot]:
+def _with_shipped(written: Mapping[str, YamlNode]) -> dict[str, YamlNode]:
     """The attributes, with those written as `shipped` replaced by the package's own."""
     attributes = dict(written)
     for name, item in written.items():
@@ -110,28 +110,28 @@ def _with_shipped(written: Mapping[str, Spot]) -> dict[str, Spot]:
     return attributes
 
 
-def _column(name: str, spot: Spot, earlier: Sequence[Column], *, plain: bool) -> Column:
+def _column(name: str, node: YamlNode, earlier: Sequence[Column], *, plain: bool) -> Column:
     """Read a column.
 
     Args:
         name: its name.
-        spot: its definition.
+        node: its definition.
         earlier: the columns on which it may depend.
         plain: whether its values are any data, and a single value may apply to everybody, as in `play`.
     """
-    if plain and not (isinstance(spot.value, dict) and spot.value.keys() & {"by", "shares", "counts"}):
-        return _make_column(name, (spot.plain(),), [[1.0]])
-    fields = spot.mapping(("by", "shares", "counts") if plain else _COLUMN)
+    if plain and not (isinstance(node.value, dict) and node.value.keys() & {"by", "shares", "counts"}):
+        return _make_column(name, (node.plain(),), [[1.0]])
+    fields = node.mapping(("by", "shares", "counts") if plain else _COLUMN)
     namesake = next((column for column in earlier if column.name == name), None)
     keys = [key for key in ("shares", "counts", "ranges") if key in fields]
     if not keys:  # an attribute of a joint distribution may have forms and sentences of its own
         if namesake is None:
-            spot.fail("needs 'shares', 'counts' or 'ranges'")
+            node.fail("needs 'shares', 'counts' or 'ranges'")
         return namesake
     if len(keys) > 1:
         fields[keys[1]].fail(f"stands beside '{keys[0]}'; keep one")
     if namesake is not None:
-        spot.fail("is drawn in 'joint'; leave its shares out here")
+        node.fail("is drawn in 'joint'; leave its shares out here")
     kind, distribution = keys[0], fields[keys[0]]
     by = fields["by"].text() if "by" in fields else ""
     if by:
@@ -148,17 +148,17 @@ def _column(name: str, spot: Spot, earlier: Sequence[Column], *, plain: bool) ->
     return _make_column(name, values, rows, by=by, counts=counts, ranges=ranges, forms=_forms(name, fields, values))
 
 
-def _column_above(spot: Spot, earlier: Sequence[Column]) -> Column:
+def _column_above(node: YamlNode, earlier: Sequence[Column]) -> Column:
     """The column named in `by`."""
-    by = spot.text()
+    by = node.text()
     above = next((column for column in earlier if column.name == by), None)
     if above is None:
         names = [column.name for column in earlier]
-        spot.fail(f"there is no column '{by}' before this one; {suggestion(by, names)}")
+        node.fail(f"there is no column '{by}' before this one; {suggestion(by, names)}")
     return above
 
 
-def _forms(name: str, fields: Mapping[str, Spot], values: Sequence[Any]) -> dict[str, tuple[str, ...]]:
+def _forms(name: str, fields: Mapping[str, YamlNode], values: Sequence[Any]) -> dict[str, tuple[str, ...]]:
     """The forms by which a text may name each value of a column."""
     forms = _texts(fields, "forms")
     for key in forms:
@@ -171,9 +171,9 @@ def _make_column(name: str, values: Sequence[Any], rows: Sequence[Sequence[float
     return Column(name=name, values=tuple(values), shares=np.array(rows), **{"forms": {}, **optional})
 
 
-def _joint(spot: Spot, attributes: Mapping[str, Spot]) -> list[Column]:
+def _joint(node: YamlNode, attributes: Mapping[str, YamlNode]) -> list[Column]:
     """Read a joint distribution: a column of combinations, and the attributes' columns that depend on it."""
-    fields = spot.mapping(("of", "shares"), required=("of", "shares"))
+    fields = node.mapping(("of", "shares"), required=("of", "shares"))
     names = [item.text() for item in fields["of"].items()]
     rows = [item.mapping((*names, "share"), required=(*names, "share")) for item in fields["shares"].items()]
     combined = [tuple(row[name].text() for name in names) for row in rows]
@@ -192,34 +192,34 @@ def _joint(spot: Spot, attributes: Mapping[str, Spot]) -> list[Column]:
     return columns
 
 
-def _texts(fields: Mapping[str, Spot], name: str) -> dict[str, tuple[str, ...]]:
+def _texts(fields: Mapping[str, YamlNode], name: str) -> dict[str, tuple[str, ...]]:
     """Lists of texts by name; empty if the field is missing."""
     lists = fields[name].mapping() if name in fields else {}
     return {key: tuple(entry.text() for entry in item.items()) for key, item in lists.items()}
 
 
-def _shares(spot: Spot, *, plain: bool, counted: bool = False) -> tuple[list[Any], list[float]]:
+def _shares(node: YamlNode, *, plain: bool, counted: bool = False) -> tuple[list[Any], list[float]]:
     """Values and their shares: by name, or as a list of `value` and `share`."""
     read = _count if counted else _share
-    if isinstance(spot.value, list):
-        entries = [item.mapping(("value", "share"), required=("value", "share")) for item in spot.items()]
+    if isinstance(node.value, list):
+        entries = [item.mapping(("value", "share"), required=("value", "share")) for item in node.items()]
         values = [entry["value"].plain() for entry in entries]
         shares = [read(entry["share"]) for entry in entries]
     else:
-        values = [_plain(key) if plain else key for key in spot.mapping()]
-        shares = [read(item) for item in spot.mapping().values()]
+        values = [_plain(key) if plain else key for key in node.mapping()]
+        shares = [read(item) for item in node.mapping().values()]
     if not values:
-        spot.fail("must not be empty")
+        node.fail("must not be empty")
     if not counted:
-        _check_sum(spot, shares)
+        _check_sum(node, shares)
     elif not sum(shares):
-        spot.fail("must not all be 0")
+        node.fail("must not all be 0")
     return values, shares
 
 
-def _conditional_shares(spot: Spot, above: Sequence[str], *, plain: bool) -> tuple[list[Any], list[list[float]]]:
+def _conditional_shares(node: YamlNode, above: Sequence[str], *, plain: bool) -> tuple[list[Any], list[list[float]]]:
     """Read all values, and a row of shares for each value of the column above."""
-    rows_by_value = spot.mapping(above, required=above)
+    rows_by_value = node.mapping(above, required=above)
     rows = [_shares(rows_by_value[name], plain=plain) for name in above]
     values: list[Any] = []
     for row_values, _ in rows:
@@ -239,37 +239,37 @@ def _plain(key: str) -> Any:
     return {"true": True, "false": False}.get(key, key)
 
 
-def _share(spot: Spot) -> float:
+def _share(node: YamlNode) -> float:
     """A share: a number, or a fraction such as `1/3`."""
-    value = spot.value
+    value = node.value
     if isinstance(value, str) and re.fullmatch(r"\d{1,9}/0*[1-9]\d{0,8}", value.strip()):
         value = float(Fraction(value.strip()))
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        spot.fail(f"{spot.value!r} must be a share from 0 to 1, such as 0.25 or 1/4")
+        node.fail(f"{node.value!r} must be a share from 0 to 1, such as 0.25 or 1/4")
     return float(value)
 
 
-def _count(spot: Spot) -> float:
-    return float(spot.integer(0, MAX_PEOPLE))
+def _count(node: YamlNode) -> float:
+    return float(node.integer(0, MAX_PEOPLE))
 
 
-def _check_sum(spot: Spot, shares: Sequence[float]) -> None:
+def _check_sum(node: YamlNode, shares: Sequence[float]) -> None:
     if abs(sum(shares) - 1) > _SLACK:
-        spot.fail(f"the shares add up to {sum(shares):.6g}; they must add up to 1")
+        node.fail(f"the shares add up to {sum(shares):.6g}; they must add up to 1")
 
 
-def _range(spot: Spot, value: str) -> tuple[int, int]:
+def _range(node: YamlNode, value: str) -> tuple[int, int]:
     match = re.fullmatch(r"(\d{1,9})-(\d{1,9})", value)
     if match is None or int(match[1]) > int(match[2]):
-        spot.mapping()[value].fail("must be a range of integers such as 18-29")
+        node.mapping()[value].fail("must be a range of integers such as 18-29")
     return int(match[1]), int(match[2])
 
 
-def _background(spot: Spot, columns: Sequence[Column], attributes: Mapping[str, Spot]) -> Background:
-    if spot.value is None:
-        spot = replace(spot, value={})
-    fields = spot.mapping()
-    options, endpoint = _model_options({name: item for name, item in fields.items() if name not in _BACKGROUND}, spot)
+def _background(node: YamlNode, columns: Sequence[Column], attributes: Mapping[str, YamlNode]) -> Background:
+    if node.value is None:
+        node = replace(node, value={})
+    fields = node.mapping()
+    options, endpoint = _model_options({name: item for name, item in fields.items() if name not in _BACKGROUND}, node)
     names = [column.name for column in columns if not column.joint]
     # By default the attributes' own sentences and some on everyday life, so that people with equal attributes differ.
     everyday = read_yaml_file(HOME / "everyday.yaml")[1].mapping()
@@ -284,7 +284,7 @@ def _background(spot: Spot, columns: Sequence[Column], attributes: Mapping[str, 
         lists = [*own, *lists] if own else []
     sentences = tuple(tuple(_template(sentence, [*names, *vocabulary]) for sentence in item.items()) for item in lists)
     if not sentences:
-        spot.fail("needs 'sentences', or attributes that have some")
+        node.fail("needs 'sentences', or attributes that have some")
     prompt = _template(fields["prompt"], ["attributes", "words"]) if "prompt" in fields else ""
     return Background(
         grammar=Grammar(sentences=sentences, vocabulary=vocabulary),
@@ -296,26 +296,26 @@ def _background(spot: Spot, columns: Sequence[Column], attributes: Mapping[str, 
     )
 
 
-def _model_options(fields: Mapping[str, Spot], above: Spot) -> tuple[dict[str, Any], dict[str, Any]]:
+def _model_options(fields: Mapping[str, YamlNode], above: YamlNode) -> tuple[dict[str, Any], dict[str, Any]]:
     """A model's options, and its endpoint's fields."""
     if not fields:
         return {}, {}
     # Imported here because only backgrounds written by a model need it.
     from llm_coop_envs.policies.llm.playing.parameters import ModelParameters
-    from llm_coop_envs.policies.llm.playing.player import ENDPOINT_FIELDS, endpoint_of, settle
+    from llm_coop_envs.policies.llm.playing.player import ENDPOINT_FIELDS, build_endpoint, settle
 
     above.mapping((*_BACKGROUND, *ModelParameters.__dataclass_fields__, *ENDPOINT_FIELDS))
     try:
         _, options, endpoint = settle("any", {name: item.plain() for name, item in fields.items()})
         ModelParameters.read(options, "backgrounds")
-        endpoint_of("any", endpoint)
+        build_endpoint("any", endpoint)
     except SettingsError as error:
         fields.get(error.field, above).fail(f"{error.value!r}: {error.why}")
     return options, endpoint
 
 
-def _template(spot: Spot, names: Sequence[str]) -> str:
-    text = spot.text()
+def _template(node: YamlNode, names: Sequence[str]) -> str:
+    text = node.text()
     for name in sorted(place_names(text) - set(names)):
-        spot.fail(f"there is no attribute '{name}' to put into the text; {suggestion(name, names)}")
+        node.fail(f"there is no attribute '{name}' to put into the text; {suggestion(name, names)}")
     return text

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from llm_coop_envs.core.base_policy import Policy
-from llm_coop_envs.core.registry import scenarios
+from llm_coop_envs.core.registry import known_scenario, scenarios
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies.scripted.regulators import POLICIES as REGULATORS
 from llm_coop_envs.util.checks import suggestion
@@ -31,6 +31,15 @@ def factories() -> dict[str, Callable[..., Policy]]:
     }
 
 
+def find_factory(name: str) -> Callable[..., Policy] | None:
+    """The factory of a scripted policy's full name, importing no other scenario; `None` if there is none."""
+    plays, _, short = name.partition("/")
+    if plays == REGULATOR:
+        return REGULATORS.get(short)
+    scenario = known_scenario(plays)
+    return None if scenario is None else scenario.policies.get(short)
+
+
 def describe() -> dict[str, str]:
     """One line on each scripted policy, by full name."""
     return {name: (inspect.getdoc(factory) or "").split("\n")[0] for name, factory in factories().items()}
@@ -46,10 +55,9 @@ def make(name: str, **options: Any) -> Policy:
     Raises:
         SettingsError: there is no such policy, or it refuses the options.
     """
-    available = factories()
-    if name not in available:
-        raise SettingsError("policy", name, f"is no scripted policy; {suggestion(name, available)}")
-    factory = available[name]
+    factory = find_factory(name)
+    if factory is None:
+        raise SettingsError("policy", name, f"is no scripted policy; {suggestion(name, factories())}")
     takes = inspect.signature(factory).parameters
     for option, value in options.items():
         if option not in takes:

@@ -99,7 +99,7 @@ def test_feelings_and_judgements_can_be_left_out():
 def test_a_feeling_that_does_not_come_is_not_shown():
     chat = Canned(panic=["", ""], evaluate=["", ""])
     policy, _ = run(room(people=1, rounds=1), chat)
-    assert policy.counters.of("panic").fallbacks == policy.counters.of("evaluate").fallbacks == 1
+    assert policy.counters.for_call("panic").fallbacks == policy.counters.for_call("evaluate").fallbacks == 1
     assert "How you" not in chat.prompts("exit")[0][1]
     assert policy.get_state()["evacuee_0"]["notes"] == {}
 

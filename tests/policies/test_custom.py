@@ -57,8 +57,8 @@ def test_a_class_of_the_working_directory_plays(module):
 
 def test_studies_know_it_by_one_name(module):
     assert players.full_name("bertrand", f"own:{module}:Fixed") == f"{module}:Fixed"
-    assert players.label(f"{module}:Fixed") == "own policy"
-    assert players.learns(f"{module}:Fixed")
+    assert players.policy_label(f"{module}:Fixed") == "own policy"
+    assert players.may_learn(f"{module}:Fixed")
     assert not players.asks_a_model(f"{module}:Fixed")
 
 

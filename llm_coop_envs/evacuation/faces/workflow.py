@@ -13,7 +13,8 @@ from llm_coop_envs.evacuation.slots import EvacuationSlots
 from llm_coop_envs.interface.question import Options
 from llm_coop_envs.policies.llm.playing.calls import Call, names
 from llm_coop_envs.policies.llm.playing.memory import Note
-from llm_coop_envs.policies.llm.playing.prompter import Prompter, Turn
+from llm_coop_envs.policies.llm.playing.prompter import Prompter
+from llm_coop_envs.policies.llm.playing.turn import Turn
 from llm_coop_envs.policies.llm.playing.workflow import Workflow
 
 _ROOM = names("rows cols rounds exit_names summarised strong confident helpful")

@@ -11,10 +11,10 @@ from llm_coop_envs.benchmarks.doc_pages import detection
 from llm_coop_envs.benchmarks.doc_pages.detection import INDEPENDENT, MOST_FALSE, RECORD, page, record, record_judge
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.measures.synthetic_worlds import find_synthetic_worlds
-from llm_coop_envs.policies.llm.playing.player import endpoint_of
+from llm_coop_envs.policies.llm.playing.player import build_endpoint
 from llm_coop_envs.policies.llm.playing.settings import LLMSettings
-from llm_coop_envs.runs.judgements import judged as judged_in
-from llm_coop_envs.runs.judgements import of_worlds
+from llm_coop_envs.runs.judgements import collect_world_talk
+from llm_coop_envs.runs.judgements import judge_material as judged_in
 
 DOCS = Path(__file__).parents[3] / "docs" / "detection.md"
 FOUND = json.loads(RECORD.read_text(encoding="utf-8"))
@@ -61,11 +61,11 @@ def test_a_part_comes_out_again():
     ],
 )
 def test_a_judge_gets_a_row_like_the_rules(answer, area, kappa, tmp_path, monkeypatch):
-    material = of_worlds("kbc", 2, 1)
+    material = collect_world_talk("kbc", 2, 1)
     # What is judged says where it is from, so that a server can answer by the truth.
     material = replace(
         material,
-        said=[replace(statement, text=f"{statement.text} <{statement.episode}>") for statement in material.said],
+        said=[replace(statement, text=f"{statement.text} <{statement.episode}>") for statement in material.talk],
     )
 
     def by_truth(prompt, metadata):
@@ -74,11 +74,11 @@ def test_a_judge_gets_a_row_like_the_rules(answer, area, kappa, tmp_path, monkey
 
     with answering(by_truth) as server:
         access = asking(server)
-        endpoint = endpoint_of("judge", access.endpoint)
+        endpoint = build_endpoint("judge", access.endpoint)
         judged_in(material, tmp_path / "judge", LLMSettings(model="judge", answers="json"), endpoint, access)
     scenario, judge = record_judge(tmp_path / "judge")
     row = judge["detectors"]["judge"]
-    assert (scenario, judge["model"], judge["rounds"], judge["messages"]) == ("kbc", "judge", 1, len(material.said))
+    assert (scenario, judge["model"], judge["rounds"], judge["messages"]) == ("kbc", "judge", 1, len(material.talk))
     assert (row["area"], row["kappa"], row["honest"], row["each"]) == (area, kappa, 8, 2)
     assert row["alarms"] == (8 if answer(False) != "none" else 0)
     # The rules sorted the same messages, and have the same columns.

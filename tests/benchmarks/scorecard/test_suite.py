@@ -18,7 +18,7 @@ from llm_coop_envs.benchmarks.scorecard.suite import (
 from llm_coop_envs.benchmarks.scorecard.tasks import TENDENCIES, find_scorecard_tasks
 from llm_coop_envs.core.registry import shipped_names
 from llm_coop_envs.errors import RunError, StudyError
-from llm_coop_envs.studies.seating import Given
+from llm_coop_envs.studies.seating import GivenPlayer
 
 #: Whoever changes what is asked makes a new version, and records the reference rows anew.
 HASHES = {
@@ -28,7 +28,7 @@ HASHES = {
 
 
 def candidates(*names):
-    return [Given(name=name, options={}) for name in names]
+    return [GivenPlayer(name=name, options={}) for name in names]
 
 
 def of_half(every, half):
