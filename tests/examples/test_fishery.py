@@ -246,7 +246,7 @@ def test_a_language_model_is_asked_with_the_text(call, tmp_path):
 def test_play_in_a_window(registered, tmp_path, typed_in_window):
     windows, problems = typed_in_window("4", "hello", "many", "4", "", "5", None)
     _, result = asyncio.run(play_in_window(plan_game("fishery"), lambda: tmp_path / "game"))
-    assert result.not_drawn
+    assert result.left
     assert windows
     assert "many" in problems[0]
     events = open_run(tmp_path / "game").read_events("played", 0)[1]
