@@ -217,7 +217,7 @@ def interval_of_sets(sets: Sequence[Sequence[float]]) -> Interval | None:
     if len(means) > 1 and set(means) <= {0.0, 1.0}:
         low, high = exact_interval(means.count(1.0), len(means))
         interval = replace(interval, low=low, high=high)
-    return interval.within(0.0, 1.0)
+    return interval.clip(0.0, 1.0)
 
 
 def reliability(sets: Sequence[Sequence[float]]) -> float | None:

@@ -10,8 +10,8 @@ import numpy as np
 
 from llm_coop_envs.benchmarks.scorecard.card import CARD, by_set, read_card
 from llm_coop_envs.errors import RunError
-from llm_coop_envs.reports.paired import numbers
-from llm_coop_envs.statistics.comparison import ALPHA, Comparison, holm
+from llm_coop_envs.reports.contrast_text import surviving_differences
+from llm_coop_envs.statistics.comparison import ALPHA, Comparison, holm, is_underpowered
 
 
 def is_card(path: Path) -> bool:
@@ -49,24 +49,16 @@ def compare_cards(first: Path, second: Path) -> tuple[list[str], str]:
     if not tests:
         raise RunError(f"{second}: too few sets of parameters: no line has two with scores, or more, in both")
     adjusted = holm([test.p or 0.0 for test in tests])
-    differences = [
-        f"{test.measure} is {finding} in {second} ({numbers(test, p, 'sets of parameters')})"
-        for test, p in zip(tests, adjusted, strict=True)
-        if (finding := test.finding(p)) in ("higher", "lower")
-    ]
-    smallest_p = min(test.smallest_p for test in tests)
-    if smallest_p * len(tests) > ALPHA:
+    if is_underpowered(tests):
+        smallest = min(test.smallest_p for test in tests)
         raise RunError(
-            f"{second}: too few sets of parameters: the smallest p that they can reach is {smallest_p:.3g}, too much "
-            f"for any of {len(tests)} lines; play both without --quick"
+            f"{second}: too few sets of parameters: the smallest p that they can reach is {smallest:.3g}, too much for "
+            f"any of {len(tests)} lines; play both without --quick"
         )
     few = sum(test.smallest_p * len(tests) > ALPHA for test in tests)
-    return differences, (
-        f"{len(differences) or 'None'} of {len(tests)} differences survive Holm (1979) at {ALPHA:g}: "
-        f"{second} minus {first}; smallest possible p {smallest_p:.3g}"
-        + (f"; {few} lines have too few sets to tell" if few else "")
-        + "."
-    )
+    named_tests = [(test.measure, test, p) for test, p in zip(tests, adjusted, strict=True)]
+    sentences, summary = surviving_differences(named_tests, first, second, unit="sets of parameters")
+    return sentences, summary + (f"; {few} lines have too few sets to tell" if few else "") + "."
 
 
 def _values(card: Mapping[str, Any]) -> dict[tuple[str, str], dict[tuple[Any, ...], float]]:
@@ -83,7 +75,4 @@ def _test(
     tendency: str, scenario: str, first: Mapping[tuple[Any, ...], float], second: Mapping[tuple[Any, ...], float]
 ) -> Comparison:
     """Compare one line: in pairs if all sets of both cards can be paired, otherwise unpaired."""
-    both = [key for key in first if key in second]
-    paired = len(both) == max(len(first), len(second))
-    values = [tuple(scores[key] for key in both) if paired else tuple(scores.values()) for scores in (first, second)]
-    return Comparison(measure=f"{tendency} ({scenario})", first=values[0], second=values[1], paired=paired)
+    return Comparison.by_key(f"{tendency} ({scenario})", first, second, paired=first.keys() == second.keys())
