@@ -34,5 +34,6 @@ MEASURES = Measures(
         "share_of_best": "Tons landed, as a share of the first stock and the sustainable yield of every season.",
         "collapsed": "Whether the stock fell below the point from which nothing grows back.",
     },
+    nature={},  # nothing is drawn but the order of talk
     headline=("seasons", "share_of_best", "collapsed"),
 )

@@ -237,6 +237,7 @@ def exit_questions(start: Mapping[str, Any]) -> dict[str, Options]:
 MEASURES = Measures(
     episode=episode_metrics,
     rounds=round_rows,
+    nature={"start": ("positions", "physical", "attributes"), "opening": ("planners",)},
     asked=exit_questions,
     about={
         "people": "People in the room at the beginning, a count from 1.",

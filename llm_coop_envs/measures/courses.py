@@ -12,10 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from llm_coop_envs.core.scenario import Event
-from llm_coop_envs.statistics.comparison import fewest_pairs
-
-FEWEST_COURSES = fewest_pairs()
-"""The fewest distinct courses in an arm of which something is claimed: as many as the pairs that a test needs."""
+from llm_coop_envs.statistics.comparison import FEWEST_COURSES
 
 
 def course_of(events: Sequence[Event]) -> str:

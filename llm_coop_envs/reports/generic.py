@@ -11,16 +11,15 @@ from llm_coop_envs.core.scenario import Row
 from llm_coop_envs.measures.topics import PREFIX
 from llm_coop_envs.render.charts.curves import Curve, Panel, draw_panels
 from llm_coop_envs.reports.page_parts import ReportTable
+from llm_coop_envs.reports.played import PlayedCondition, values_of
 from llm_coop_envs.reports.section import (
     Drawing,
     FigureKind,
     NotDrawn,
-    PlayedCondition,
     ScenarioSection,
     marked,
     marks_text,
     mean_curve,
-    values_of,
 )
 from llm_coop_envs.runs.tables import EpisodeTables
 
@@ -123,7 +122,7 @@ class GenericSection(ScenarioSection[list[Row]]):
             by_round = [_by_round(rows, name) for rows in arm.episodes]
             shared = sorted(set.intersection(*map(set, by_round)))
             if shared:
-                table = np.array([[values[round_] for round_ in shared] for values in by_round])
+                table = arm.per_unit_rows(np.array([[values[number] for number in shared] for values in by_round]))
                 curves.append(mean_curve(arm.label, shared, table, arm.color, marked=len(shared) == 1))
         return Panel(title=name, x_label="round", y_label=name, curves=curves, x_ticks=_ticks(conditions))
 

@@ -8,7 +8,14 @@ from dataclasses import replace
 from typing import Any
 
 from llm_coop_envs.render.charts.curves import Panel, draw_panels
-from llm_coop_envs.reports.section import Drawing, NotDrawn, PlayedCondition, ScenarioSection, marked, marks_text
+from llm_coop_envs.reports.played import PlayedCondition
+from llm_coop_envs.reports.section import (
+    Drawing,
+    NotDrawn,
+    ScenarioSection,
+    marked,
+    marks_text,
+)
 from llm_coop_envs.studies.conditions import Condition
 
 #: The most columns and rows; with more columns titles could not be read in a figure as wide as a page.

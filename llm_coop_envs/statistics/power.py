@@ -15,7 +15,7 @@ import numpy as np
 from llm_coop_envs.statistics.comparison import ALPHA, fewest_pairs
 from llm_coop_envs.util.extras import need
 
-#: How many samples of normal differences are simulated for each number of pairs; the standard error is below 0.8 points.
+#: How many samples are simulated for each number of pairs; the standard error is below 0.8 points.
 SIMULATED = 4_000
 #: The most pairs whose power is simulated. From 12 on the power of both tests differs by less than that error.
 MOST_SIMULATED = 12

@@ -18,10 +18,10 @@ changes
     A list of what differs from a round on, for all players or some: settings, the policy, or its options.
 pair, family, primary
     Conditions with the same `pair` are arms of one comparison: their policies draw the same random numbers, and reports
-    show how much they differ seed by seed. Variants and the combinations of a grid have the pair of their condition. A
-    pair of one condition is refused; `pair: null` takes back one that is inherited. P values are adjusted for all tests of a scenario, or for those of the
-    `family` that the arms name. `primary` names the tests that a study is made for, with a reason; all other
-    comparisons are then shown without a claim.
+    show how much they differ seed by seed. Variants, and the combinations of a grid, have the pair of their condition.
+    A pair of one condition is refused; `pair: null` takes back one that is inherited. P values are adjusted for all
+    tests of a scenario, or for those of the `family` that the arms name. `primary` names the tests that a study is made
+    for, with a reason; all other comparisons are then shown without a claim.
 cluster
     Which seeds share a component, such as a session of people or a trained network: how many consecutive seeds, or a
     label for each. Intervals and tests then take the cluster for their unit.

@@ -19,12 +19,11 @@ from llm_coop_envs.render.charts.curves import Curve, Level, Panel, Shade, draw_
 from llm_coop_envs.render.charts.style import GREEN, PALETTE, PUBLISHED
 from llm_coop_envs.reports.citation import WU_2024
 from llm_coop_envs.reports.page_parts import NOTHING, Cell, ReportTable, TableRow, fixed, interval_cell
+from llm_coop_envs.reports.played import Floats, PlayedCondition
 from llm_coop_envs.reports.section import (
     Drawing,
     FigureKind,
-    Floats,
     NotDrawn,
-    PlayedCondition,
     ScenarioSection,
     comparable,
     marked,
@@ -185,7 +184,8 @@ class BertrandSection(ScenarioSection[PriceHistory]):
             means = [[_mean_up_to(episode, mark) for episode in played.episodes] for mark in rounds]
             means.append([_mean_up_to(episode, len(episode.prices)) for episode in played.episodes])
             cells = [
-                interval_cell(mean_interval(values), 2, of=len(played.seeds), within=(0, None)) for values in means
+                interval_cell(mean_interval(played.per_unit(values)), 2, of=played.units, within=(0, None))
+                for values in means
             ]
             rows.append(played.row(cells))
         for path in paths:
@@ -364,7 +364,7 @@ def lasting(together: NDArray[np.bool_]) -> Floats:
 def _mean_curve(played: PlayedCondition[PriceHistory], label: str) -> Curve:
     """The mean price by round, up to the end of the shortest episode."""
     rounds = min(len(episode.prices) for episode in played.episodes)
-    table = np.stack([episode.means[:rounds] for episode in played.episodes])
+    table = played.per_unit_rows(np.stack([episode.means[:rounds] for episode in played.episodes]))
     return mean_curve(label, range(1, rounds + 1), table, played.color, within=(0, None))
 
 

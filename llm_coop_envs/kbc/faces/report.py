@@ -34,11 +34,11 @@ from llm_coop_envs.render.charts.curves import Curve, Dots, Panel, draw_panels
 from llm_coop_envs.render.charts.style import INK, PALETTE, PUBLISHED
 from llm_coop_envs.reports.citation import PAN_2024, WU_2024
 from llm_coop_envs.reports.page_parts import NOTHING, Cell, ReportTable, TableRow, fixed, interval_cell
+from llm_coop_envs.reports.played import PlayedCondition
 from llm_coop_envs.reports.section import (
     Drawing,
     FigureKind,
     NotDrawn,
-    PlayedCondition,
     ScenarioSection,
     comparable,
     concerns,
@@ -289,7 +289,8 @@ class KbcSection(ScenarioSection[Guesses]):
         for played in with_unflagged(conditions):
             variances = [[episode.variances.get(k) for episode in played.episodes] for k in ks]
             cells = [
-                interval_cell(mean_interval(values), 0, of=len(played.seeds), within=(0, None)) for values in variances
+                interval_cell(mean_interval(played.per_unit(values)), 0, of=played.units, within=(0, None))
+                for values in variances
             ]
             rows.append(played.row(cells))
         for arm in arms:

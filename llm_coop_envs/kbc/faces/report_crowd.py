@@ -21,7 +21,12 @@ from llm_coop_envs.kbc.metrics import modal
 from llm_coop_envs.render.charts.curves import Curve, Panel, draw_panels
 from llm_coop_envs.render.charts.style import PALETTE
 from llm_coop_envs.reports.page_parts import NOTHING, Cell, ReportTable, TableRow, fixed, interval_cell
-from llm_coop_envs.reports.section import Drawing, NotDrawn, PlayedCondition, comparable
+from llm_coop_envs.reports.played import PlayedCondition
+from llm_coop_envs.reports.section import (
+    Drawing,
+    NotDrawn,
+    comparable,
+)
 from llm_coop_envs.runs.tables import EpisodeTables
 from llm_coop_envs.statistics.intervals import mean_interval
 
@@ -121,7 +126,7 @@ class LargeCondition:
     def mean(self, values: Sequence[float | None], digits: int | None = None) -> Cell:
         """The mean over episodes with its interval, which is cut at 0 where no number can be negative."""
         within = (min(0, self.played.condition.settings["low"]), None)
-        return interval_cell(mean_interval(values), digits, of=len(values), within=within)
+        return interval_cell(mean_interval(self.played.per_unit(values)), digits, of=self.played.units, within=within)
 
 
 def crowd_tables(

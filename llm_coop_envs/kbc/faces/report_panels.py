@@ -13,7 +13,8 @@ from llm_coop_envs.kbc.faces.report_crowd import LargeContest
 from llm_coop_envs.kbc.reference import histogram, nyt_density, smoothed
 from llm_coop_envs.render.charts.curves import Curve, Dots, Panel
 from llm_coop_envs.render.charts.style import FAINT, INK
-from llm_coop_envs.reports.section import Floats, PlayedCondition, mean_curve
+from llm_coop_envs.reports.played import Floats, PlayedCondition
+from llm_coop_envs.reports.section import mean_curve
 
 #: Runs of a condition whose numbers are drawn one by one: more cannot be told apart.
 MOST_RUNS = 60
@@ -51,8 +52,17 @@ def shared_rounds(played: PlayedCondition[Guesses]) -> list[int]:
 def variance_curve(played: PlayedCondition[Guesses], shift: float = 0.0) -> Curve:
     """The mean variance by decision, with intervals; `shift` moves the points sideways so that none hides another."""
     ks = shared_rounds(played)
-    table = np.array([[episode.variances[k] for k in ks] for episode in played.episodes])
-    return mean_curve(played.label, ks, table, played.color, within=(0, None), marked=True, whiskers=True, shift=shift)
+    table = played.per_unit_rows(np.array([[episode.variances[k] for k in ks] for episode in played.episodes]))
+    return mean_curve(
+        played.label,
+        ks,
+        table,
+        played.color,
+        within=(0, None),
+        marked=True,
+        whiskers=True,
+        shift=shift,
+    )
 
 
 def distribution_panel(
