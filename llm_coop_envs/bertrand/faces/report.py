@@ -50,7 +50,8 @@ class PriceHistory:
     """An episode of price competition.
 
     Attributes:
-        prices: (rounds, firms); NaN in rounds that are left out, and of firms that have left.
+        prices: (rounds, firms); NaN in rounds that are left out, such as those whose prices were laid down, and of
+            firms that have left.
         together: (rounds,) whether prices were close to each other between Nash and cartel price.
         nash: the Nash price, mean of the firms.
         joint: the cartel price, mean of the firms.
@@ -100,7 +101,8 @@ class BertrandSection(ScenarioSection[PriceHistory]):
         prices = np.full((last, len(start["nash"])), np.nan)
         together = np.zeros(last, dtype=np.bool_)
         for event in rounds:
-            prices[event["round"] - 1] = event["prices"]
+            if not event["forced"]:
+                prices[event["round"] - 1] = event["prices"]
             together[event["round"] - 1] = event["together"]
         return PriceHistory(
             prices=prices,
@@ -204,7 +206,8 @@ class BertrandSection(ScenarioSection[PriceHistory]):
             rows=rows,
             notes=[
                 f"Here: mean over the firms and the {AVERAGED} rounds up to the one named, then over the episodes that "
-                "came so far ('k of n' if not all did), with 95 % interval; a dash where none did. 'The "
+                "came so far ('k of n' if not all did), with 95 % interval; a dash where none did. Rounds whose prices "
+                "were laid down are left out. 'The "
                 "last' is each episode's own last round.",
                 *(published if paths else ()),
                 *self.flag_notes(),
@@ -365,7 +368,9 @@ def _mean_curve(played: PlayedCondition[PriceHistory], label: str) -> Curve:
     """The mean price by round, up to the end of the shortest episode."""
     rounds = min(len(episode.prices) for episode in played.episodes)
     table = played.per_unit_rows(np.stack([episode.means[:rounds] for episode in played.episodes]))
-    return mean_curve(label, range(1, rounds + 1), table, played.color, within=(0, None))
+    # Rounds whose prices were laid down come first, and are not drawn: they would stretch the axis.
+    begin = int((~np.isnan(table).all(axis=0)).argmax())
+    return mean_curve(label, range(begin + 1, rounds + 1), table[:, begin:], played.color, within=(0, None))
 
 
 def _longest(episodes: Sequence[PriceHistory]) -> int:
