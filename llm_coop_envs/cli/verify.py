@@ -8,10 +8,12 @@ from typing import Annotated
 import typer
 
 from llm_coop_envs.cli.messages import EXIT_ERROR, note, sentences
+from llm_coop_envs.cli.trusting import reads_runs
 from llm_coop_envs.util.quoting import harmless
 
 
 @sentences
+@reads_runs
 def verify_command(
     run: Annotated[Path, typer.Argument(help="A run folder.")],
     again: Annotated[

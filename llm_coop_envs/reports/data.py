@@ -23,6 +23,7 @@ from llm_coop_envs.reports.section import Drawing, PlayedCondition, ScenarioSect
 from llm_coop_envs.runs.folder import STUDY, Run
 from llm_coop_envs.runs.tables import ANSWERS, EPISODES, MESSAGES, ROUNDS, UNFLAGGED, as_table, make_tables
 from llm_coop_envs.statistics.intervals import Interval
+from llm_coop_envs.storage.parquet import read_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -212,14 +213,13 @@ def _played(run: Run, one: PlayedCondition[Any]) -> list[Row]:
 
 def _run_tables(run: Run, intact: bool) -> dict[str, pa.Table]:
     """Rounds, messages and answers: as the run wrote them if that is untouched, else made from the events."""
-    import pyarrow.parquet as pq
 
     def wanted(name: str) -> bool:
         return name in (MESSAGES, ANSWERS) or name.startswith(f"{ROUNDS}_")
 
     paths = sorted(path for path in run.folder.glob("*.parquet") if wanted(path.stem))
     if run.complete and paths and intact:
-        return {path.stem: pq.read_table(path) for path in paths}
+        return {path.stem: read_table(path) for path in paths}
     return {path.stem: table for path, table in sorted(make_tables(run).items()) if wanted(path.stem)}
 
 

@@ -20,7 +20,7 @@ from llm_coop_envs.runs.human_game import HUMAN
 from llm_coop_envs.runs.provenance import program_of, program_title
 from llm_coop_envs.runs.tables import make_tables
 from llm_coop_envs.storage.folder import difference, plain_json
-from llm_coop_envs.storage.parquet import need_arrow
+from llm_coop_envs.storage.parquet import need_arrow, read_table
 from llm_coop_envs.studies.conditions import Condition
 from llm_coop_envs.studies.study import Study
 
@@ -235,8 +235,6 @@ def _first_difference(were: list[Any], events: list[Any]) -> str:
 
 def _check_tables(verification: Verification) -> None:
     """Make all tables again, and compare them with the recorded ones."""
-    import pyarrow.parquet as pq
-
     try:
         tables = make_tables(verification.run)
     except Exception as error:  # anything that a scenario raises for events that it did not write
@@ -245,7 +243,7 @@ def _check_tables(verification: Verification) -> None:
     for path, remade in tables.items():
         verification.tables += 1
         try:
-            reason = _table_difference(pq.read_table(path), remade)
+            reason = _table_difference(read_table(path), remade)
         except (OSError, ValueError) as error:
             reason = f"cannot be read ({' '.join(str(error).split())[:200]})"
         if reason:
