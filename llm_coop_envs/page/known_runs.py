@@ -219,9 +219,9 @@ class KnownRuns:
             return {}
         headlines = {measure for arm in run.conditions for measure in arm.spec.measured.headline}
         try:
-            file = open_table(path)
-            columns = [column for column in file.schema_arrow.names if column in headlines | {"condition", "seed"}]
-            rows = file.read(columns=columns).to_pylist()
+            with open_table(path) as file:
+                columns = [name for name in file.schema_arrow.names if name in headlines | {"condition", "seed"}]
+                rows = file.read(columns=columns).to_pylist()
         except (OSError, *DAMAGED) as error:
             reason = " ".join(str(error).split())  # Arrow's own may have several lines
             raise RunError(f"{path}: cannot be read ({reason}); 'llm-coop run' makes it anew") from error
@@ -235,8 +235,7 @@ class KnownRuns:
             return sums
         if run.complete and path.is_file():
             if path not in self._headers:
-                with contextlib.suppress(OSError, *DAMAGED):
-                    file = open_table(path)
+                with contextlib.suppress(OSError, *DAMAGED), open_table(path) as file:
                     recorded = [name for name in sums if name in file.schema_arrow.names]
                     self._headers[path] = file.read(columns=recorded).to_pylist()
             counts = self._headers.get(path, [])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,7 +50,8 @@ def write_rows(path: Path, rows: Sequence[dict[str, Any]]) -> None:
     write_table(path, pa.Table.from_pylist(list(rows)))
 
 
-def open_table(path: Path) -> pq.ParquetFile:
+@contextlib.contextmanager
+def open_table(path: Path) -> Iterator[pq.ParquetFile]:
     """Open a table, without reading it.
 
     Raises:
@@ -58,11 +60,11 @@ def open_table(path: Path) -> pq.ParquetFile:
     """
     import pyarrow.parquet as pq
 
-    file = pq.ParquetFile(open_file(path))
-    values = file.metadata.num_rows * file.metadata.num_columns
-    if values > MAX_VALUES:
-        raise ValueError(f"it has {values:,} values, more than the {MAX_VALUES:,} that are read")
-    return file
+    with open_file(path) as raw, pq.ParquetFile(raw) as file:
+        values = file.metadata.num_rows * file.metadata.num_columns
+        if values > MAX_VALUES:
+            raise ValueError(f"it has {values:,} values, more than the {MAX_VALUES:,} that are read")
+        yield file
 
 
 def read_table(path: Path) -> pa.Table:
