@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from llm_coop_envs.util.opening import explain_damage
 from llm_coop_envs.util.trust import PACK_FLAG, POLICIES_FLAG, Trust, set_trust
 
 _PANEL = "What may be loaded"
@@ -66,7 +67,9 @@ def reads_runs(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def wrapped(**arguments: Any) -> None:
         trust_named(arguments.pop("trust_policies"), arguments.pop("trust_pack"))
-        command(**arguments)
+        folder = next((value for value in arguments.values() if isinstance(value, Path)), Path())
+        with explain_damage(folder, "'llm-coop verify' says more; restore it from a copy"):
+            command(**arguments)
 
     signature = inspect.signature(command, eval_str=True)
     added = [

@@ -7,8 +7,9 @@ import functools
 from types import BuiltinMethodType
 from typing import Any
 
+from jinja2.exceptions import SecurityError
 from jinja2.runtime import Context, LoopContext, Macro, Undefined
-from jinja2.sandbox import ImmutableSandboxedEnvironment, SecurityError, safe_range
+from jinja2.sandbox import ImmutableSandboxedEnvironment, safe_range
 
 # Methods of the plain values in slots that templates call. None of them makes long texts out of short ones.
 _METHODS = {str: ("endswith", "lower", "startswith", "strip", "upper"), dict: ("get", "items", "keys", "values")}
@@ -66,8 +67,7 @@ class SlotsEnvironment(ImmutableSandboxedEnvironment):
         return super().call_binop(context, operator, left, right)
 
 
-@functools.cache
-def is_shown(kind: type, attribute: str) -> bool:
+def is_shown(kind: Any, attribute: str) -> bool:
     """Whether templates may see an attribute of values of a type: a field or property of a slot, a loop's counter."""
     if attribute.startswith("_"):
         return False

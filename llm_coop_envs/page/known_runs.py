@@ -94,7 +94,7 @@ class KnownRuns:
         for name, folder in self.folders().items():
             try:
                 summaries.append(self.summary(name))
-            except (LlmCoopError, KeyError, TypeError, ValueError, AttributeError) as error:
+            except (LlmCoopError, *DAMAGED) as error:
                 # The latter: a file in the folder is JSON, and not what this program writes there.
                 problem = str(error) if isinstance(error, LlmCoopError) else f"is damaged ({error!r})"
                 about: dict[str, Any] = {"run": name, "problem": scrub(problem), "state": "unreadable"}

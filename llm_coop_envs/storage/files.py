@@ -20,6 +20,7 @@ from llm_coop_envs.util.opening import (
     MAX_EPISODE,
     MAX_FILE,
     decompress,
+    lies_inside,
     open_file,
     parse_json,
     read_file,
@@ -52,6 +53,7 @@ def atomic_path(path: Path) -> Iterator[Path]:
         RunError: the file cannot be written.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}{TEMPORARY}")
+    check_folder_inside(path.parent)
     try:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -66,6 +68,16 @@ def atomic_path(path: Path) -> Iterator[Path]:
             raise
     except OSError as error:
         raise cannot_write(path, error) from error
+
+
+def check_folder_inside(folder: Path) -> None:
+    """Check that a folder in a run folder is not a link out of it, before something is written there.
+
+    Raises:
+        RunError: it is.
+    """
+    if not lies_inside(folder):
+        raise RunError(f"{folder}: is a link that leads out of the run folder, nothing is written there; remove it")
 
 
 def cannot_write(path: Path, error: OSError) -> RunError:

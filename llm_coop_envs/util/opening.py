@@ -58,7 +58,8 @@ def open_file(path: Path, limit: int = MAX_FILE) -> BinaryIO:
     Raises:
         OSError: it cannot be opened, is no regular file, lies elsewhere, or is larger; `strerror` says which.
     """
-    _check_inside(path)
+    if not lies_inside(path):
+        raise NoRegularFile(path, "it is a link that leads out of its run folder")
     # Without blocking: opening a pipe would otherwise wait for a writer.
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     try:
@@ -123,10 +124,8 @@ def parse_json(content: bytes) -> Any:
     Raises:
         ValueError, RecursionError: it is no such JSON.
     """
-    if not _LONG_NUMBER.search(content):
-        data = json.loads(content)
-    else:
-        data = json.loads(content, parse_int=_read_integer)
+    read_integer = _read_integer if _LONG_NUMBER.search(content) else None
+    data = json.loads(content, parse_int=read_integer)
     if _SURROGATE.search(content):
         json.dumps(data, ensure_ascii=False).encode()  # raises UnicodeEncodeError for half a pair
     return data
@@ -160,16 +159,12 @@ def open_memory(path: Path, limit: int = MAX_EPISODE) -> io.BytesIO:
     return io.BytesIO(read_file(path, limit))
 
 
-def _check_inside(path: Path) -> None:
+def lies_inside(path: Path) -> bool:
+    """Whether a path that begins in a run folder ends there, too; true for one in no run folder."""
     folder = run_folder_of(path)
-    if folder is not None and not _is_inside(path, folder):
-        raise NoRegularFile(path, "it is a link that leads out of its run folder")
+    return folder is None or Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
 
 
 def run_folder_of(path: Path) -> Path | None:
-    """The nearest folder above a path that has a manifest; `None` without one."""
-    return next((folder for folder in path.absolute().parents if os.path.lexists(folder / MANIFEST)), None)
-
-
-def _is_inside(path: Path, folder: Path) -> bool:
-    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
+    """The farthest folder above a path that has a manifest; `None` without one."""
+    return next((folder for folder in reversed(path.absolute().parents) if os.path.lexists(folder / MANIFEST)), None)

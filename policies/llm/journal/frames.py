@@ -25,7 +25,10 @@ try:
 except ImportError:
     zstandard = None
 
-_REFUSALS: tuple[type[Exception], ...] = (zlib.error,) if zstandard is None else (zlib.error, zstandard.ZstdError)
+_REFUSALS: tuple[type[Exception], ...] = (
+    *(zlib.error, MemoryError),
+    *(() if zstandard is None else (zstandard.ZstdError,)),
+)
 
 FOLDER = "journal"
 ZSTD, GZIP = ".jsonl.zst", ".jsonl.gz"
@@ -176,7 +179,7 @@ def _read_commit(file: BinaryIO, decoder: Any, start: int) -> Commit:
         bytes_read += len(chunk)
         try:
             parts.append(decoder.decompress(chunk))
-        except (*_REFUSALS, MemoryError) as error:
+        except _REFUSALS as error:
             raise _Unreadable(f"not what was written ({error})") from None
         size += len(parts[-1])
         if size > _LARGEST:
