@@ -127,7 +127,7 @@ class RunFolder:
         except LlmCoopError:
             raise
         except DAMAGED as error:
-            reason = " ".join(str(error).split())[:200]
+            reason = " ".join((str(error) if isinstance(error, ValueError) else repr(error)).split())[:200]
             raise RunError(f"{path}: is damaged ({reason}); begin the run again in a new folder") from error
         return run
 

@@ -26,7 +26,7 @@ MIB = 1 << 20
 #: The largest file that is read at once: a manifest, an order, a study.
 MAX_TEXT = 64 * MIB
 #: The largest episode, decompressed; and the largest file of arrays.
-MAX_EPISODE = 1024 * MIB
+MAX_EPISODE = 512 * MIB
 #: The largest file that is read in pieces: a journal.
 MAX_FILE = 1 << 40
 MANIFEST = "run.json"
@@ -78,7 +78,8 @@ def open_file(path: Path, limit: int = MAX_FILE) -> BinaryIO:
 def read_file(path: Path, limit: int = MAX_TEXT) -> bytes:
     """Read a regular file; see `open_file`."""
     with open_file(path, limit) as file:
-        content = file.read(limit + 1)
+        # Asking for all of a large limit would take that much memory.
+        content = file.read(min(limit, os.fstat(file.fileno()).st_size) + 1)
     if len(content) > limit:
         raise NoRegularFile(path, f"it has more than {limit:,} bytes")
     return content
