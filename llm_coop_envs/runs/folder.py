@@ -16,17 +16,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from types import NoneType
 from typing import Any, ClassVar
 
 from llm_coop_envs.core.scenario import Event
 from llm_coop_envs.core.settings import plain
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.runs.episode import PlayedEpisode
+from llm_coop_envs.runs.manifest import PLAYER, SHAPE
 from llm_coop_envs.runs.provenance import merge_programs, program_of, program_title
 from llm_coop_envs.storage.files import fingerprint, pack_lines, read_lines, read_lines_and_fingerprint, write_whole
-from llm_coop_envs.storage.folder import MANIFEST, DamagedManifest, RunFolder, is_file_name
+from llm_coop_envs.storage.folder import MANIFEST, DamagedManifest, RunFolder
 from llm_coop_envs.storage.lock import lock_folder
+from llm_coop_envs.storage.manifest import is_file_name
 from llm_coop_envs.studies.conditions import Condition
 from llm_coop_envs.studies.families import Primary
 from llm_coop_envs.studies.players import asks_a_model, describe_model, policy_label
@@ -39,44 +40,6 @@ EPISODE_FORMAT = 2
 MAX_NAME = 200
 EPISODE = "episode"
 STUDY = "study.yaml"
-
-
-_PLAYER = {"policy": str, "options": dict, "share": (int, float), "cell?": {...: int}}
-_CONDITION = {
-    **dict.fromkeys(("name", "title", "scenario"), str),
-    **dict.fromkeys(("variant?", "pair?", "family?"), str),
-    "preset": (str, NoneType),
-    "changed": dict,
-    "settings": dict,
-    "seats": [[(str, list)]],
-    "seeds": [int],
-    "after?": (dict, NoneType),
-    "changes?": [{"policy": str, "options": dict, "for_models?": bool}],
-    "branch?": {"condition": str, "at": int, "streams": str},
-    "population?": dict,
-    "writer?": _PLAYER,
-}
-#: What the manifest of a study's run holds.
-_SHAPE = {
-    **dict.fromkeys(("study", "description"), str),
-    **dict.fromkeys(("seed", "finished"), int),
-    "source?": str,
-    "measures": [str],
-    "settles?": [str],
-    "given?": [str],
-    "primary?": {"measures": [str], "conditions": [str], "why": str},
-    "policies?": {...: str},
-    "program": {...: [str]},
-    "models": [
-        {
-            "policy": str,
-            "options": dict,
-            "pack": {"name": str, "version": int, "digest": str},
-            "token_counter": str,
-        }
-    ],
-    "conditions": [_CONDITION],
-}
 
 
 @dataclass(kw_only=True)
@@ -95,7 +58,7 @@ class Run(RunFolder):
     def conditions(self) -> tuple[Condition, ...]:
         """The conditions of the study."""
         for condition in self.manifest["conditions"]:
-            check_shape([seat[1] for seat in condition["seats"] if len(seat) == 2], [[_PLAYER]], condition["name"])
+            check_shape([seat[1] for seat in condition["seats"] if len(seat) == 2], [[PLAYER]], condition["name"])
         return tuple(Condition.from_json(condition) for condition in self.manifest["conditions"])
 
     def _repr_html_(self) -> str:
@@ -110,7 +73,7 @@ class Run(RunFolder):
         return f"a run of '{self.manifest['study']}'"
 
     def _check(self) -> None:
-        check_shape(self.manifest, _SHAPE)
+        check_shape(self.manifest, SHAPE)
         names = [condition.name for condition in self.conditions]
         for name in names:
             if not is_file_name(name) or "/" in name or len(name) > MAX_NAME or names.count(name) > 1:

@@ -19,12 +19,11 @@ import importlib.metadata
 import itertools
 import json
 import platform
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
-from types import MappingProxyType, NoneType
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 from typing_extensions import Self
@@ -33,6 +32,7 @@ from llm_coop_envs.errors import LlmCoopError, RunError
 from llm_coop_envs.storage.files import cannot_write, fingerprint, fingerprint_of, read_json, write_json, write_whole
 from llm_coop_envs.storage.lease import hold_lease
 from llm_coop_envs.storage.lock import lock_folder
+from llm_coop_envs.storage.manifest import RECORD, SHAPE, is_file_name
 from llm_coop_envs.util.opening import DAMAGED
 from llm_coop_envs.util.shapes import check_shape
 from llm_coop_envs.version import __version__
@@ -41,24 +41,6 @@ FORMAT = 3
 MANIFEST, CHECK = "run.json", "check"
 RUNS = Path("runs")
 RUNNING, COMPLETE, INTERRUPTED = "running", "complete", "interrupted"
-
-#: What every manifest holds.
-_SHAPE = {
-    "digest": str,
-    "status": str,
-    "sessions": [
-        {
-            "started": str,
-            "ended": (str, NoneType),
-            "command?": str,
-            "host?": str,
-            "versions?": {...: str},
-            "asking?": {"endpoints?": [{"model": str}], "replay?": (str, NoneType)},
-        }
-    ],
-    "files": {...: str},
-}
-_RECORD = re.compile(r"[0-9]{1,18} [0-9a-f]{64}")
 
 _LIBRARIES = (
     *("aiohttp", "gymnasium", "jinja2", "litellm", "matplotlib", "numba", "numpy", "openai", "pettingzoo", "pyarrow"),
@@ -122,7 +104,7 @@ class RunFolder:
             raise RunError(f"{folder}: holds a run of kind {kind!r}, not {cls.kind!r}; give another folder")
         run = cls(folder=folder, manifest=manifest)
         try:
-            check_shape(manifest, _SHAPE)
+            check_shape(manifest, SHAPE)
             run._check()
         except LlmCoopError:
             raise
@@ -244,7 +226,7 @@ class RunFolder:
 
     def _describe_file(self, name: str, record: str) -> str:
         """What is wrong with a recorded file; empty if nothing is."""
-        if not _RECORD.fullmatch(record) or not is_file_name(name):
+        if not RECORD.fullmatch(record) or not is_file_name(name):
             return "is recorded in a way that this program does not write"
         size = record.split()[0]
         # A file that still grows must begin with the bytes that were recorded.
@@ -326,12 +308,6 @@ class RunFolder:
                 self.end(number, INTERRUPTED)
             raise
         self.end(number, COMPLETE)
-
-
-def is_file_name(name: str) -> bool:
-    """Whether a name, with folders before it, is that of a file below a folder, on every system."""
-    parts = name.split("/")
-    return name.isprintable() and "\\" not in name and not {"", ".", ".."} & set(parts)
 
 
 def kind_of(folder: Path) -> str | None:

@@ -35,7 +35,9 @@ EDGES = st.sampled_from(
     [None, True, -1, 0, 1, 2**63, 2**100, 0.5, float("inf"), "", "x", "a\0b", "\ud800", "all", [], [1], {}, {"a": 1}]
 )
 PEOPLE = b"attributes: {sex: {shares: {female: 0.5, male: 0.5}}, age: {shares: {young: 0.3, old: 0.7}}}\nsize: 20\n"
-VALUES = st.recursive(EDGES | st.text(max_size=8) | st.integers(), lambda v: st.lists(v) | st.dictionaries(st.text(), v))
+VALUES = st.recursive(
+    EDGES | st.text(max_size=8) | st.integers(), lambda v: st.lists(v) | st.dictionaries(st.text(), v)
+)
 
 
 def mutated(draw, data, depth=0):
