@@ -11,6 +11,7 @@ A test compares the page with what this prints, and plays a part of it again.
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 import time
@@ -69,8 +70,8 @@ def record(scenario: str, honest: int = HONEST, meant: int = MEANT, workers: int
     return {
         "versions": machine("numpy", "scipy")["versions"],
         "seconds": {
-            "honest": sum(seconds[name] for name in silent),
-            "all": sum(seconds.values()),
+            "honest": math.fsum(seconds[name] for name in silent),
+            "all": math.fsum(seconds.values()),
             "elapsed": time.perf_counter() - began,
             "load": load,
             "workers": workers,

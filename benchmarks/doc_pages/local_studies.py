@@ -10,6 +10,7 @@ A test compares the page with what this prints.
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -60,7 +61,7 @@ def record(folders: Sequence[Path]) -> dict[str, Any]:
             "calls": sum(
                 session["asked"]["counters"]["calls"] for session in run.manifest["sessions"] if "asked" in session
             ),
-            "seconds": sum(_seconds(session) for session in run.manifest["sessions"]),
+            "seconds": math.fsum(_seconds(session) for session in run.manifest["sessions"]),
             **{name: sum(row[name] for row in rows) for name in COUNTS},
         }
         before = found.setdefault(run.manifest["study"], {})

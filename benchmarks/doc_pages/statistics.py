@@ -193,7 +193,7 @@ def coverage_of_rate(rate: float, n: int) -> float:
     """How often the exact interval of a rate holds it, among so many episodes: computed, not simulated."""
     ends = [exact_interval(found, n) for found in range(n + 1)]
     chances = [math.comb(n, found) * rate**found * (1 - rate) ** (n - found) for found in range(n + 1)]
-    return sum(chance for chance, (low, high) in zip(chances, ends, strict=True) if low <= rate <= high)
+    return math.fsum(chance for chance, (low, high) in zip(chances, ends, strict=True) if low <= rate <= high)
 
 
 def simulate_rounds(n: int, repeats: int, seed: int = 0) -> float:

@@ -114,8 +114,10 @@ def exponent(points: list[dict[str, Any]]) -> float:
     """The slope of log cost against log agent-rounds, by least squares, from 1,000 agents on: 1 is linear."""
     found = [one for one in points if one["agents"] >= 1000]
     pairs = [(math.log(one["agent_rounds"]), math.log(one["processor_seconds"])) for one in found]
-    mean_x, mean_y = (sum(values) / len(pairs) for values in zip(*pairs, strict=True))
-    slope: float = sum((x - mean_x) * (y - mean_y) for x, y in pairs) / sum((x - mean_x) ** 2 for x, _ in pairs)
+    mean_x, mean_y = (math.fsum(values) / len(pairs) for values in zip(*pairs, strict=True))
+    slope: float = math.fsum((x - mean_x) * (y - mean_y) for x, y in pairs) / math.fsum(
+        (x - mean_x) ** 2 for x, _ in pairs
+    )
     return slope
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -77,7 +78,7 @@ def seats_text(condition: Condition) -> str:
 
 
 def _mix(players: Sequence[Player]) -> str:
-    total = sum(player.share for player in players)
+    total = math.fsum(player.share for player in players)
     return " + ".join(
         _player(one) if len(players) == 1 else f"{100 * one.share / total:.3g} % {_player(one)}" for one in players
     )

@@ -68,9 +68,9 @@ class Comparison:
         if not self.testable:
             return Interval(mean=mean, low=None, high=None, n=n)
         parts = [x.var(ddof=1) / len(x) for x in (a, b)]
-        squares = sum(part**2 / (len(x) - 1) for part, x in zip(parts, (a, b), strict=True))
-        freedom = sum(parts) ** 2 / squares if squares > 0 else n - 2
-        half = _quantile(freedom) * math.sqrt(sum(parts))
+        squares = math.fsum(part**2 / (len(x) - 1) for part, x in zip(parts, (a, b), strict=True))
+        freedom = math.fsum(parts) ** 2 / squares if squares > 0 else n - 2
+        half = _quantile(freedom) * math.sqrt(math.fsum(parts))
         return Interval(mean=mean, low=mean - half, high=mean + half, n=n)
 
     @cached_property

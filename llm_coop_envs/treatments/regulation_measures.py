@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -32,6 +33,6 @@ def regulation_measures(events: Sequence[Event]) -> dict[str, Any]:
     return {
         "ruled_on": sum("about" in event for event in rulings),
         **{name: counts[action] for name, action in _COUNTED.items()},
-        "fines_paid": sum(event.get("fined", 0.0) for event in rulings),
+        "fines_paid": math.fsum(event.get("fined", 0.0) for event in rulings),
         "orders_given": sum(bool(event.get("order")) for event in rulings),
     }
