@@ -96,7 +96,7 @@ def _moved_towards(choices: Sequence[InformedChoice]) -> tuple[float | None, flo
     if not choices:
         return None, None
     previous, chosen = np.array([[choice.previous, choice.chosen] for choice in choices], dtype=np.float64).T
-    means = np.array([sum(choice.heard) / len(choice.heard) for choice in choices])
+    means = np.array([math.fsum(choice.heard) / len(choice.heard) for choice in choices])
     moved = ((chosen - previous) * (means - previous) > 0).mean()
     ordered, n = np.sort(means), len(means)
     above = 1 - np.searchsorted(ordered, previous, side="right") / n

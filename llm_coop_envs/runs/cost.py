@@ -220,7 +220,7 @@ def _with_time(row: Row, parts: Sequence[Row], pace: Pace) -> Row:
     seconds, bottleneck = pace.seconds(
         calls=row.calls,
         tokens=row.prompt_tokens + row.completion_tokens,
-        rounds=sum(part.rounds * part.episodes for part in parts),
+        rounds=math.fsum(part.rounds * part.episodes for part in parts),
         longest=max((part.rounds for part in parts), default=0.0),
     )
     return dataclasses.replace(row, seconds=seconds, held_up_by=bottleneck)
