@@ -75,13 +75,8 @@ def record(
     return {
         "versions": machine("numpy", "scipy")["versions"],
         "seconds": {
-<<<<<<< HEAD
-            "honest": math.fsum(seconds[name] for name in silent),
+            "honest": math.fsum(seconds[name] for name in independent_worlds),
             "all": math.fsum(seconds.values()),
-=======
-            "honest": sum(seconds[name] for name in independent_worlds),
-            "all": sum(seconds.values()),
->>>>>>> main
             "elapsed": time.perf_counter() - began,
             "load": load,
             "workers": workers,

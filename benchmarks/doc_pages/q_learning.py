@@ -206,13 +206,8 @@ def _entry(record: dict[str, Any]) -> str:
 
 
 def _hours(hours: dict[str, float]) -> str:
-<<<<<<< HEAD
-    rows = [[one.title, str(len(one.variants)), f"{hours[study]:.2f}"] for study, one in STUDIES.items()]
-    return table(["study", "variants", "hours"], [*rows, ["all", "", f"{math.fsum(hours.values()):.1f}"]])
-=======
     rows = [[entry.title, str(len(entry.variants)), f"{hours[study]:.2f}"] for study, entry in STUDIES.items()]
-    return table(["study", "variants", "hours"], [*rows, ["all", "", f"{sum(hours.values()):.1f}"]])
->>>>>>> main
+    return table(["study", "variants", "hours"], [*rows, ["all", "", f"{math.fsum(hours.values()):.1f}"]])
 
 
 def _speed(speed: dict[str, Any]) -> str:

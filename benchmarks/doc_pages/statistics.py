@@ -190,17 +190,10 @@ def simulate_means(name: str, n: int, repeats: int, seed: int = 0) -> dict[str, 
 
 
 def coverage_of_rate(rate: float, n: int) -> float:
-<<<<<<< HEAD
-    """How often the exact interval of a rate holds it, among so many episodes: computed, not simulated."""
-    ends = [exact_interval(found, n) for found in range(n + 1)]
-    chances = [math.comb(n, found) * rate**found * (1 - rate) ** (n - found) for found in range(n + 1)]
-    return math.fsum(chance for chance, (low, high) in zip(chances, ends, strict=True) if low <= rate <= high)
-=======
     """Compute how often the exact interval of a rate in n episodes covers the rate."""
     ends = [exact_interval(count, n) for count in range(n + 1)]
     chances = [math.comb(n, count) * rate**count * (1 - rate) ** (n - count) for count in range(n + 1)]
-    return sum(chance for chance, (low, high) in zip(chances, ends, strict=True) if low <= rate <= high)
->>>>>>> main
+    return math.fsum(chance for chance, (low, high) in zip(chances, ends, strict=True) if low <= rate <= high)
 
 
 def simulate_rounds(n: int, repeats: int, seed: int = 0) -> float:

@@ -133,13 +133,8 @@ def measure(name: str, agents: int) -> dict[str, float]:
 
 
 def one_case(name: str, agents: int) -> None:
-<<<<<<< HEAD
-    """Run a case here and print what it took."""
-    idle = math.fsum(os.times()[:4])
-=======
     """Run a case in this process and print its cost."""
-    idle = sum(os.times()[:4])
->>>>>>> main
+    idle = math.fsum(os.times()[:4])
     cases(agents)[name]()
     own, others = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
     started = 2 if others.ru_maxrss else 0  # the greater of the processes started counts for each

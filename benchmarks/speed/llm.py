@@ -167,15 +167,9 @@ def several(repeats: int) -> dict[str, Any]:
                 if turn:
                     seconds = max(end for _, end, _ in spans) - min(begin for begin, _, _ in spans)
                     name = f"{processes}_processes_{len(urls)}_addresses"
-<<<<<<< HEAD
-                    found.setdefault(f"{name}_calls_per_s", []).append(count / seconds)
-                    found.setdefault(f"{name}_cpu_us", []).append(1e6 * math.fsum(cpu for *_, cpu in spans) / count)
-    return {name: spread(values) for name, values in found.items()}
-=======
                     samples.setdefault(f"{name}_calls_per_s", []).append(count / seconds)
-                    samples.setdefault(f"{name}_cpu_us", []).append(1e6 * sum(cpu for *_, cpu in spans) / count)
+                    samples.setdefault(f"{name}_cpu_us", []).append(1e6 * math.fsum(cpu for *_, cpu in spans) / count)
     return {name: spread(values) for name, values in samples.items()}
->>>>>>> main
 
 
 def play_part(folder: Path, urls: tuple[str, ...], parts: int, count: int, number: int) -> tuple[float, float, float]:

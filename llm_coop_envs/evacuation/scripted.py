@@ -5,8 +5,8 @@ They decide from what a person in the room may know: its slots, the messages it 
 
 from __future__ import annotations
 
-import math
 import functools
+import math
 import re
 from abc import abstractmethod
 from collections.abc import Callable

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
