@@ -30,6 +30,8 @@ def verify_command(
         check.faults += card_faults(check.run)
         tell("Checking the report")
         check.faults += report_faults(check.run)
+    for sentence in check.versions:
+        note(f"{sentence}.")
     for sentence in check.notes:
         note(f"Not checked: {sentence}.")
     for sentence in check.faults:
