@@ -12,7 +12,6 @@ learner with its own loop (compiled, perhaps) overrides `train`.
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -92,7 +91,7 @@ class PricingLearner(ScriptedPolicy):
         profits = game.profits.tolist()
         for period in range(self.periods):
             prices = [self.choose(i, state, period, rng) for i in firms]
-            action = math.fsum(price * weight for price, weight in zip(prices, weights, strict=True))
+            action = sum(price * weight for price, weight in zip(prices, weights, strict=True))
             next_state = action * older + state // game.actions if game.memory else 0
             for i in firms:
                 self.update(i, state, prices[i], profits[action][i], next_state, rng)

@@ -31,9 +31,9 @@ class Walker(SlotsPolicy):
         return self.best_exit(slots) if slots.asked == "exit" else self.step(slots).choice
 
     def best_exit(self, slots: EvacuationSlots) -> int:
-        """Return the number of the exit with the lowest score, the first shown on ties."""
-        scores = [self.score(slots, exit_) for exit_ in slots.exits]
-        return scores.index(min(scores))
+        """Return the number of the exit with the lowest score, the first shown on ties; never that of a closed one."""
+        scores = {k: self.score(slots, exit_) for k, exit_ in enumerate(slots.exits) if exit_.name != slots.closed}
+        return min(scores, key=scores.__getitem__)
 
     @abstractmethod
     def score(self, slots: EvacuationSlots, exit_: ExitView) -> float:

@@ -97,6 +97,7 @@ class EvacuationSlots(Slots):
         previous: the cell before the last actual move; `None` if there was none, or it is not remembered.
         exit_names: the exits' names, in their fixed order.
         exits: the exits, in that order.
+        closed: the exit that a regulator has closed for this round; empty for none.
         nearest_distance: Euclidean distance to the nearest exit cell, 2 decimals.
         around: how many people are around, when the round began; `None` for whoever learns nothing of others.
         around_kind: `"near"`: in the 3 x 3 cells, oneself included; `"visible"`: all in sight.
@@ -129,6 +130,7 @@ class EvacuationSlots(Slots):
     previous: tuple[int, int] | None
     exit_names: tuple[str, ...]
     exits: tuple[ExitView, ...]
+    closed: str
     nearest_distance: float
     around: int | None
     around_kind: str
@@ -229,7 +231,9 @@ class SlotMaker:
         """Whether a person was among those of the last `refresh`."""
         return index in self._place
 
-    def make(self, index: int, common: dict[str, Any], *, round_: int, heard: tuple[Heard, ...]) -> EvacuationSlots:
+    def make(
+        self, index: int, common: dict[str, Any], *, round_: int, heard: tuple[Heard, ...], closed: str
+    ) -> EvacuationSlots:
         """Make the slots of one person; `common` holds the fields of `interface.slots.Slots`."""
         names = self._room.exit_names
         phase = common["phase"] if common["on_turn"] else ""
@@ -257,6 +261,7 @@ class SlotMaker:
             col=col,
             previous=self._previous[k] if self._moved[k] and memory != 0 else None,
             exits=tuple(map(ExitView, names, self._distance[k], seen)),
+            closed=closed,
             nearest_distance=self._nearest[k],
             around=self._around[k] if common["informed"] else None,
             plans=index in self._planning,

@@ -1,6 +1,6 @@
 """Twenty-one configurations and what their events and measures come to, as a script for any interpreter.
 
-    python tests/tools/same_bytes.py > digests.json
+python tests/tools/same_bytes.py > digests.json
 """
 
 import hashlib
@@ -59,7 +59,5 @@ def play_games() -> Iterator[tuple[str, str, str]]:
 
 
 if __name__ == "__main__":
-    digests = {
-        name: [hashlib.sha256(text.encode()).hexdigest() for text in texts] for name, *texts in play_games()
-    }
+    digests = {name: [hashlib.sha256(text.encode()).hexdigest() for text in texts] for name, *texts in play_games()}
     json.dump(digests, sys.stdout)
