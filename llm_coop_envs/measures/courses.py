@@ -16,10 +16,11 @@ from llm_coop_envs.statistics.comparison import FEWEST_COURSES
 
 
 def course_of(events: Sequence[Event]) -> str:
-    """A hash of what was chosen and said: equal for episodes in which everybody did the same in every round.
+    """A hash of what was chosen and said: equal for episodes in which everybody chose the same in every round.
 
-    The order within a round does not count, nor do choices in rounds whose outcome was laid down (`forced`). Numbers
-    are compared to nine digits, as sums in another order differ in the last ones.
+    Neither the order within a round counts, nor who said what was said in it: which of two equal firms speaks first is
+    drawn, and changes nothing. Choices in rounds whose outcome was laid down (`forced`) are left out. Numbers are
+    compared to nine digits, as sums in another order differ in the last ones.
     """
     laid_down = {event["round"] for event in events if event["type"] == "round" and event.get("forced")}
     steps: list[Any] = []
@@ -27,8 +28,8 @@ def course_of(events: Sequence[Event]) -> str:
         if event["type"] == "choice" and event["round"] not in laid_down:
             steps.append([event["round"], event["agent"], event["phase"], _rounded(event["choice"])])
         elif event["type"] == "message":
-            steps.append([event["round"], event["agent"], event["talk"], event["text"]])
-    steps.sort(key=lambda step: json.dumps(step[:3]))
+            steps.append([event["round"], event["text"]])
+    steps.sort(key=json.dumps)
     return hashlib.sha256(json.dumps(steps, ensure_ascii=False).encode()).hexdigest()[:16]
 
 

@@ -1,5 +1,6 @@
 """What a report claims rests on distinct games, whose random numbers are the same where it says so."""
 
+import numpy as np
 import pytest
 from invoking import invoke
 from small import small_study
@@ -157,12 +158,17 @@ def test_the_same_random_numbers_are_claimed_only_where_nature_agrees(tmp_path):
 
 
 def test_a_forced_first_round_is_left_out_of_headline_measures(tmp_path):
-    _, sections, _, _ = contrasts_of(tmp_path / "run", FIRMS.replace("PLAYER", DRAWING))
+    run, sections, _, _ = contrasts_of(tmp_path / "run", FIRMS.replace("PLAYER", DRAWING))
     section = sections[0]
     for arm in section.conditions:
-        for metrics in arm.metrics:
-            assert (metrics["forced_rounds"], metrics["rounds"]) == (1, 12)
-            assert metrics["profit_gain"] > -1  # the forced round alone is -8, a twelfth of which is -0.67
+        for seed, metrics in zip(arm.seeds, arm.metrics, strict=True):
+            rows = arm.condition.spec.round_rows(run.read_events(arm.condition.name, seed)[1])
+            assert (metrics["forced_rounds"], len(rows), rows[0]["forced"]) == (1, 12, True)
+            assert rows[0]["profit_gain"] < -7
+            chosen = [row["profit_gain"] for row in rows if not row["forced"]]
+            assert metrics["profit_gain"] == pytest.approx(sum(chosen) / 11)
     assert "without those whose prices were laid down" in section.define("profit_gain")
-    low, _ = section._span(section.conditions[0])
-    assert low > 2.0  # the price laid down
+    for arm in section.conditions:
+        assert np.isnan(arm.episodes[0].prices[0]).all()
+        assert not np.isnan(arm.episodes[0].prices[1:]).any()
+        assert section.overview_panel([arm], 0.0).curves[0].x[0] == 2
