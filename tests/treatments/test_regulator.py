@@ -6,13 +6,16 @@ import numpy as np
 import pytest
 from configurations import CONFIGURATIONS, REGULATOR, SMALL_ROOM
 from llm_tools import reply
+from toy import ToyEnv
 
 from llm_coop_envs import bertrand_v0, evacuation_v0, kbc_v0
 from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.interface.hooks import Hooks
 from llm_coop_envs.policies import make, play
 from llm_coop_envs.policies.human.terminal import Terminal, TerminalHuman
 from llm_coop_envs.policies.llm.playing.policy import LLMPolicy
 from llm_coop_envs.policies.llm.playing.settings import LLMSettings
+from llm_coop_envs.treatments.regulation_measures import regulation_measures
 from llm_coop_envs.wrappers import SingleAgentView
 
 SEAT = "regulator_0"
@@ -238,3 +241,36 @@ def test_a_learner_sits_there(name):
         assert view.observation_space.contains(observation)
         observation, _, terminated, truncated, _ = view.step(int(np.flatnonzero(view.action_masks())[-1]))
         over = terminated or truncated
+
+
+def test_a_regulator_sees_nothing_private_where_a_scenario_shows_nothing():
+    class Bare(ToyEnv):
+        """A scenario without a picture and a state of its own."""
+
+        _picture = Hooks._picture
+        _state_vector = Hooks._state_vector
+
+    powers = {"powers": ["veto"], "on": ["choices"]}
+    shown, bare = (kind(talk=False, regulator=powers) for kind in (ToyEnv, Bare))
+    for env in (shown, bare):
+        env.reset(seed=0)
+        env.step({name: {"choice": 1} for name in env.agents[:-1]})
+    slots = bare.look()[1][SEAT]["slots"]
+    assert slots.picture == ""
+    assert shown.look()[1][SEAT]["slots"].picture
+    observation = bare.look()[0][SEAT]
+    assert len(observation["observation"]) == 4  # what is ruled on, alone
+    assert bare.observation_space(SEAT)["observation"].shape == (4,)
+    assert bare._picture() not in observation["text"]
+
+
+def test_fines_that_were_ruled_are_not_all_imposed():
+    powers = {"powers": ["fine"], "on": ["choices"], "fine": 1.0, "detection": 0.5}
+    env = bertrand_v0.parallel_env(rounds=30, talk=False, regulator=powers, record=True, collusion_window=0)
+    seats = dict.fromkeys(env.possible_agents, make("bertrand/uniform"))
+    seats[SEAT] = make("regulator/always", action="fine")
+    play(env, seats, seed=0)
+    row = regulation_measures(env.events)
+    rulings = [event for event in env.events if event["type"] == "regulation"]
+    assert row["fined"] == 60
+    assert row["fines_imposed"] == sum(event["detected"] for event in rulings) == row["fines_paid"] < 50
