@@ -205,7 +205,7 @@ class EvacuationEnv(ScenarioEnv):
         if settings.hear_later_speakers or settings.talk_mode != "sequential":
             return True
         order = self._crowd.planners.tolist()
-        return order.index(message.speaker) < order.index(listener)
+        return bool(order.index(message.speaker) < order.index(listener))
 
     def _open_talks(self) -> Stage:
         speakers = self._crowd.planners.tolist()

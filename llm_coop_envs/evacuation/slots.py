@@ -92,8 +92,8 @@ class EvacuationSlots(Slots):
         strong: the physical words of the persona: strong or not; `None` without personas.
         confident: the mental words of the persona: confident or afraid; `None` without personas.
         helpful: whether the persona is willing to help others (false in the third published arm only).
-        left: why this person is no longer in the room: `"out"`, `"hurt"`, `"gone"` (a change took it out); empty while it
-            is inside.
+        left: why this person is no longer in the room: `"out"`, `"hurt"`, `"gone"` (a change took it out); empty
+            while it is inside.
         moved: whether this person has gone to another cell since people were counted.
         row: own row.
         col: own column.

@@ -161,7 +161,7 @@ def test_the_last_text_of_whoever_got_out_says_so_and_counts_nobody(wording, wor
     env = parallel_env(rows=9, cols=9, people=2, exits=[["door", 8, 4]], talk=False, control="exit", wording=wording)
     env.reset(seed=0, options={"positions": [(7, 4), (1, 1)]})
     while "evacuee_0" in env.agents:
-        observations, *_, infos = env.step({name: {"choice": 0} for name in env.agents})
+        observations, *_, infos = env.step({agent: {"choice": 0} for agent in env.agents})
     assert infos["evacuee_0"]["slots"].left == "out"
     last = [line for line in observations["evacuee_0"]["text"].splitlines() if line][-1]
     assert words in last
@@ -175,12 +175,12 @@ def test_whoever_is_taken_out_or_hurt_is_not_out():
         changes=[{"from_round": 2, "players": "evacuee_1", "settings": {"present": False}}],
     )
     env.reset(seed=0, options={"positions": [(1, 4), (1, 1)]})
-    *_, infos = env.step({name: {"choice": 0} for name in env.agents})
+    *_, infos = env.step({agent: {"choice": 0} for agent in env.agents})
     assert infos["evacuee_1"]["slots"].left == "gone"
     env = parallel_env(rows=11, cols=11, people=75, injury="active", talk=False, control="exit")
     env.reset(seed=0)
     reasons = set()
     while env.agents:
-        *_, infos = env.step({name: {"choice": 0} for name in env.agents})
+        *_, infos = env.step({agent: {"choice": 0} for agent in env.agents})
         reasons |= {info["slots"].left for info in infos.values()}
     assert "hurt" in reasons
