@@ -36,6 +36,8 @@ def verify_command(
                 check.faults += find(check.run)
             except TrustError as error:
                 check.notes.append(f"the {subject} ({error})")
+    for sentence in check.versions:
+        note(f"{sentence}.")
     for sentence in check.notes:
         note(f"Not checked: {sentence}.")
     for sentence in check.faults:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import math
 import os
 import socket
 import time
@@ -27,7 +28,7 @@ from llm_coop_envs.util.opening import DAMAGED, MAX_TEXT, open_file, parse_json
 DEPTH = 3
 _HEADERS_READ = 300
 _LIVE_SECONDS = 0.5
-_COUNTED = ("answers", "prompt_tokens", "completion_tokens", "cost", "unpriced", "retries", "filtered")
+_COUNTED = ("answers", "prompt_tokens", "completion_tokens", "unpriced", "retries", "filtered")
 
 
 class KnownRuns:
@@ -129,7 +130,10 @@ class KnownRuns:
             "ended": sessions[-1]["ended"] if sessions and not live else None,
             "left": max(seconds_left, default=None),
             "models": sorted({model["policy"].partition(":")[2] for model in manifest["models"]}),
-            "used": {counter: sum(part.get(counter) or 0 for part in counted) for counter in (*_COUNTED, "maybe_cost")},
+            "used": {
+                **{counter: sum(part.get(counter) or 0 for part in counted) for counter in _COUNTED},
+                **{cost: math.fsum(part.get(cost) or 0 for part in counted) for cost in ("cost", "maybe_cost")},
+            },
             "errors": sum(sum((part.get("errors") or {}).values()) for part in counted),
             "calls": sum(part.get("calls") or 0 for part in counted),
             "rates": self._rates(run, live),
@@ -150,7 +154,7 @@ class KnownRuns:
             for measure in condition.spec.measured.headline:
                 values = [row[measure] for row in rows if isinstance(row.get(measure), int | float)]
                 if values:
-                    mean = sum(values) / len(values)
+                    mean = math.fsum(values) / len(values)
                     headline[measure] = {
                         "mean": mean,
                         "n": len(values),

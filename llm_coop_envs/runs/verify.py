@@ -20,7 +20,7 @@ from llm_coop_envs.runs.folder import Run, check_prompts, describe_models, open_
 from llm_coop_envs.runs.human_game import HUMAN
 from llm_coop_envs.runs.provenance import program_of, program_title
 from llm_coop_envs.runs.tables import make_tables
-from llm_coop_envs.storage.folder import difference, plain_json
+from llm_coop_envs.storage.folder import difference, plain_json, versions
 from llm_coop_envs.storage.parquet import need_arrow, read_table
 from llm_coop_envs.studies.conditions import Condition
 from llm_coop_envs.studies.players import policy_label
@@ -44,6 +44,7 @@ class Verification:
         run: the run.
         faults: a sentence on each fault.
         notes: sentences on what could not be checked, and why.
+        versions: a sentence on each of Python and NumPy that is not here what it was when the run was played.
         episodes: the number of finished episodes that are this run's own.
         replayed: the number of episodes that were played again and compared.
         tables: the number of tables that were made again and compared.
@@ -52,6 +53,7 @@ class Verification:
     run: Run
     faults: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    versions: list[str] = field(default_factory=list)
     episodes: int = 0
     replayed: int = 0
     tables: int = 0
@@ -76,7 +78,7 @@ def verify_run(folder: Path, *, again: bool = False, tell: Callable[[str], None]
 
 
 def _verify(run: Run, again: bool, tell: Callable[[str], None]) -> Verification:
-    verification = Verification(run=run)
+    verification = Verification(run=run, versions=list(_compare_versions(run)))
     tell("files")
     _check_models(verification)
     verification.faults += [
@@ -92,6 +94,16 @@ def _verify(run: Run, again: bool, tell: Callable[[str], None]) -> Verification:
         tell("tables")
         _check_tables(verification)
     return verification
+
+
+def _compare_versions(run: Run) -> Iterator[str]:
+    """Compare Python and NumPy with those of the run's sessions."""
+    now = versions()
+    for name, title in (("python", "Python"), ("numpy", "NumPy")):
+        recorded = dict.fromkeys(session.get("versions", {}).get(name) for session in run.manifest["sessions"])
+        others = [version for version in recorded if version not in (None, now[name])]
+        if others:
+            yield f"The run was played with {title} {' and '.join(others)}, and is checked with {now[name]}"
 
 
 def _check_manifest(run: Run) -> Iterator[str]:
