@@ -13,9 +13,9 @@ from llm_coop_envs.reports.page_parts import NOTHING, Cell, ReportTable, TableRo
 from llm_coop_envs.runs.branch import BRANCH
 from llm_coop_envs.runs.folder import Run
 from llm_coop_envs.runs.tables import EpisodeTables
+from llm_coop_envs.runs.unread import INVALID_ABOVE, passes, share_text, why_invalid
 from llm_coop_envs.studies.conditions import Condition
 
-INVALID_ABOVE = 0.05
 # How the scripted server, and the scripted answers inside the process, name themselves.
 _SCRIPTED_MODEL = "scripted"
 _ADDED = (
@@ -105,30 +105,20 @@ class AnswersSection:
 
     def _why(self, condition: str) -> str:
         """Why a condition is invalid; empty if it is not."""
-        whole = [("of all decisions", _sums(self.rows[condition]))]
-        parts = [
-            (f"of '{call}'", _sums(r for r in self.rows[condition] if r["call"] == call))
-            for call in self._calls_of(condition)
-        ]
-        for what, sums in (*whole, *parts):
-            if _passes(sums["fallbacks"], sums["asked"], self._threshold):
-                share = _share(sums["fallbacks"], sums["asked"])
-                return f"{share} {what} were taken by a fallback, because no answer could be read"
-        for what, sums in (*whole, *parts):
-            if _passes(sums["unreadable"], sums["requests"], self._threshold):
-                return f"{_share(sums['unreadable'], sums['requests'])} of the answers ({what[3:]}) were unreadable"
-        return ""
+        return why_invalid(self._sums_by_call(condition), self._threshold)
 
     def _why_cut(self, condition: str) -> str:
         """Which answers of a condition were cut off too often, in words; empty if none were."""
-        parts = {
-            call: _sums(r for r in self.rows[condition] if r["call"] == call) for call in self._calls_of(condition)
-        }
+        parts = self._sums_by_call(condition)
         return ", ".join(
             f"{sums['truncated']:,.0f} of {sums['requests']:,.0f} answers to '{call}'"
             for call, sums in parts.items()
-            if _passes(sums["truncated"], sums["requests"], self._threshold)
+            if passes(sums["truncated"], sums["requests"], self._threshold)
         )
+
+    def _sums_by_call(self, condition: str) -> dict[str, dict[str, float]]:
+        rows = self.rows[condition]
+        return {call: _sums(row for row in rows if row["call"] == call) for call in self._calls_of(condition)}
 
     def _calls_of(self, condition: str) -> list[str]:
         return sorted({row["call"] for row in self.rows[condition]})
@@ -177,10 +167,6 @@ _OUTCOMES = ("at once", "repaired", "asked again", "fallback")
 _DEFECTS = ("unreadable", "refused", "cut off")
 
 
-def _passes(part: float, whole: float, threshold: float) -> bool:
-    return whole > 0 and part / whole > threshold
-
-
 def _sums(rows: Any) -> dict[str, float]:
     sums = dict.fromkeys(_ADDED, 0.0)
     for row in rows:
@@ -196,7 +182,7 @@ def _cells(sums: Mapping[str, float]) -> list[Cell]:
         (("unreadable", "refused", "truncated"), sums["requests"]),
     ):
         for count in (sums[name] for name in names):
-            cells.append(Cell(text=f"{count:,.0f}", below=_share(count, whole) if count and whole else ""))
+            cells.append(Cell(text=f"{count:,.0f}", below=share_text(count, whole) if count and whole else ""))
     about = " (some estimated)" if sums["estimated"] else ""
     cells += [
         Cell(text=f"{sums['prompt_tokens']:,.0f}", below=f"+ {sums['completion_tokens']:,.0f}{about}"),
@@ -213,11 +199,6 @@ def _money(sums: Mapping[str, Any], below: str = "") -> Cell:
     without = f"{unpriced:,.0f} unpriced" if unpriced else ""
     shown = f"${cost:.2f}" if cost >= 100 else f"${cost:.4f}"
     return Cell(text=shown, below="; ".join(filter(None, (without, below))))
-
-
-def _share(part: float, whole: float) -> str:
-    share = part / whole
-    return f"{share:.0%}" if share >= 0.1 or share == 0 else f"{share:.1%}" if share >= 0.001 else "under 0.1%"
 
 
 def _count(count: int, what: str) -> str:

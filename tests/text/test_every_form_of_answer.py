@@ -1,4 +1,4 @@
-"""Every question that an environment asks is answered in every form that its text names, by each way that texts take."""
+"""Every question of an environment is read in every form that its text names, in each way that texts take."""
 
 import itertools
 import re
