@@ -302,7 +302,8 @@ _PRAISED_ON_CONDITION = re.compile(
 )
 # "i might take X", "normally i would choose X"
 _HEDGED = re.compile(
-    rf"\b(?:might|may)\b[^.;,\n{X}]{{0,40}}$|\b(?:normally|usually|ordinarily|ideally),? i(?: would|'d)\b[^.;,\n{X}]{{0,30}}$"
+    rf"\b(?:might|may)\b[^.;,\n{X}]{{0,40}}$"
+    rf"|\b(?:normally|usually|ordinarily|ideally),? i(?: would|'d)\b[^.;,\n{X}]{{0,30}}$"
 )
 # "X could work", "X-ish", "X came to mind"
 _HEDGED_AFTER = re.compile(r"^(?: exit| option)? (?:could|might|may)\b|^-?ish\b|^ came to mind")
