@@ -20,9 +20,9 @@ from llm_coop_envs.benchmarks.scorecard.tasks import COMPETENCE, LEGALITY, TENDE
 from llm_coop_envs.core.scenario import Event
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.measures import information, process
-from llm_coop_envs.reports.answers import INVALID_ABOVE
 from llm_coop_envs.runs.folder import Run
 from llm_coop_envs.runs.provenance import hash_of_files
+from llm_coop_envs.runs.unread import INVALID_ABOVE
 from llm_coop_envs.statistics import intervals as statistics
 from llm_coop_envs.statistics.intervals import Interval, exact_interval, mean_interval
 from llm_coop_envs.storage.folder import digest_of, plain_json
