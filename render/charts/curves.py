@@ -344,7 +344,8 @@ def _draw(axes: Axes, curve: Curve) -> None:
         }
         axes.plot(x, curve.y, linestyle=(0, (4, 2)), linewidth=1.4, zorder=2.5, **marker, **line)
     elif curve.thin:
-        axes.plot(x, curve.y, linewidth=0.7, alpha=0.35, zorder=2, **line)
+        marker = {"marker": curve.marker, "markersize": 3.0, "markeredgewidth": 0.0} if curve.marked else {}
+        axes.plot(x, curve.y, linewidth=0.7, alpha=0.35, zorder=2, **marker, **line)
     else:
         marker = {"marker": curve.marker, "markersize": 4.5} if curve.marked else {}
         axes.plot(x, curve.y, linewidth=1.9, zorder=3, **marker, **line)
