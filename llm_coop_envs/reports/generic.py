@@ -10,8 +10,8 @@ import numpy as np
 from llm_coop_envs.core.scenario import Row
 from llm_coop_envs.measures.topics import PREFIX
 from llm_coop_envs.render.charts.curves import Curve, Panel, draw_panels
-from llm_coop_envs.reports.page_parts import ReportTable
 from llm_coop_envs.reports.means import mean_curves, spread_text
+from llm_coop_envs.reports.page_parts import ReportTable
 from llm_coop_envs.reports.section import (
     Drawing,
     FigureKind,

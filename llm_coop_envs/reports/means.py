@@ -21,7 +21,7 @@ def mean_curves(
     """The mean over episodes on top of what shows how far they lie apart.
 
     That is a band, for the interval of each point's mean, from `FEW` episodes on. Fewer are drawn one by one, as thin
-    lines: their intervals hang on single episodes, and a band of them would suggest that they do not.
+    lines, or as points in place of whiskers: their intervals hang on single episodes, and a band would hide that.
 
     Args:
         label: the name of the mean's curve.
@@ -31,9 +31,10 @@ def mean_curves(
         within: what the measure can be; the band ends there.
         **look: more attributes of the mean's curve.
     """
+    whiskers = look.get("whiskers", False)
     # A line of one point cannot be seen.
-    single: dict[str, Any] = {"marked": len(x) == 1, "shift": look.get("shift", 0.0)}
-    thin = [Curve(label="", x=x, y=row, color=color, thin=True, **single) for row in table.tolist()]
+    style: dict[str, Any] = {"marked": whiskers or len(x) == 1, "whiskers": whiskers, "shift": look.get("shift", 0.0)}
+    thin = [Curve(label="", x=x, y=row, color=color, thin=True, **style) for row in table.tolist()]
     return [*(thin if 1 < len(table) < FEW else ()), mean_curve(label, x, table, color, within, **look)]
 
 
@@ -51,6 +52,7 @@ def spread_text(arms: Iterable[PlayedCondition[Any]], band: str = "bands") -> st
     counts = [len(arm.seeds) for arm in arms]
     bands = f"{band} their 95 % intervals" if any(n >= FEW for n in counts) else ""
     few = f" (where there are fewer than {FEW})" if bands else ""
-    thin = f"thin lines the episodes{few}" if any(1 < n < FEW for n in counts) else ""
+    drawn = "thin lines" if band == "bands" else "small dots"
+    thin = f"{drawn} the episodes{few}" if any(1 < n < FEW for n in counts) else ""
     means = "Thick lines are means over episodes" if thin else "Lines are means over episodes"
     return f"{', '.join(filter(None, (means, thin, bands)))}."

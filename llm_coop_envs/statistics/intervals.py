@@ -150,11 +150,12 @@ def mean_intervals(
     error = np.sqrt((deviations**2).sum(axis=0) / (n - 1) / n)
     error[error < 1e-12 * np.abs(episodes).max(axis=0)] = 0.0  # equal values, but for rounding in their sum
     low, high = transformed_ends(mean, student_quantile((1 + level) / 2, n - 1) * error, within)
-    if n < FEW:
+    if n < FEW and weights is None:
         # Of two modes with four episodes each, Student's interval holds none: it reaches to the middle half of them.
         ordered = np.sort(episodes, axis=0)
         left_out = (n - 1) // 4
-        low, high = np.minimum(low, ordered[left_out]), np.maximum(high, ordered[n - 1 - left_out])
+        low = np.where(error > 0, np.minimum(low, ordered[left_out]), low)
+        high = np.where(error > 0, np.maximum(high, ordered[n - 1 - left_out]), high)
     return np.stack([mean, np.minimum(low, mean), np.maximum(high, mean)])
 
 

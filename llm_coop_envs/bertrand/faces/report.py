@@ -19,8 +19,8 @@ from llm_coop_envs.bertrand.settings import IN_TURN
 from llm_coop_envs.render.charts.curves import Curve, Level, Panel, Shade, draw_panels
 from llm_coop_envs.render.charts.style import GREEN, PALETTE, PUBLISHED
 from llm_coop_envs.reports.citation import WU_2024
-from llm_coop_envs.reports.page_parts import NOTHING, Cell, ReportTable, TableRow, fixed, interval_cell
 from llm_coop_envs.reports.means import mean_curve, mean_curves
+from llm_coop_envs.reports.page_parts import NOTHING, Cell, ReportTable, TableRow, fixed, interval_cell
 from llm_coop_envs.reports.section import (
     Drawing,
     FigureKind,
@@ -186,9 +186,7 @@ class BertrandSection(ScenarioSection[PriceHistory]):
             within = price_range(played.condition.settings)
             means = [[_mean_up_to(episode, mark) for episode in played.episodes] for mark in rounds]
             means.append([_mean_up_to(episode, len(episode.prices)) for episode in played.episodes])
-            cells = [
-                interval_cell(mean_interval(values, within), 2, of=len(played.seeds)) for values in means
-            ]
+            cells = [interval_cell(mean_interval(values, within), 2, of=len(played.seeds)) for values in means]
             rows.append(played.row(cells))
         for path in paths:
             cells = [*(_published_cell(path, mark) for mark in rounds), NOTHING]
@@ -316,8 +314,8 @@ class BertrandSection(ScenarioSection[PriceHistory]):
         thin = f"the first {MOST_THIN} episodes" if n > MOST_THIN else "episodes"
         how = (
             f". Thin lines are {thin} (mean of the firms), the thick line their mean, as far as all were played"
-            f"{', its band the 95 % interval' if n >= FEW else ''}. Dotted: Nash and cartel price. Shaded: prices close "
-            f"to each other between the two for {STRETCH} rounds or more in a row; the darker, the more episodes."
+            f"{', its band the 95 % interval' if n >= FEW else ''}. Dotted: Nash and cartel price. Shaded: prices "
+            f"close to each other between the two for {STRETCH} rounds or more in a row; the darker, the more episodes."
         )
         same = f", drawn as in the first figure of prices{f' ({thin})' if n > MOST_THIN else ''}."
         return Drawing(

@@ -18,8 +18,8 @@ from llm_coop_envs.evacuation.faces.report_room import Snapshot, draw_snapshots,
 from llm_coop_envs.render.charts.curves import Curve, Panel, draw_panels
 from llm_coop_envs.render.charts.style import PUBLISHED
 from llm_coop_envs.reports.citation import WU_2024
-from llm_coop_envs.reports.page_parts import Cell, ReportTable, TableRow, fixed, interval_cell
 from llm_coop_envs.reports.means import mean_curves, spread_text
+from llm_coop_envs.reports.page_parts import Cell, ReportTable, TableRow, fixed, interval_cell
 from llm_coop_envs.reports.section import (
     Drawing,
     FigureKind,
