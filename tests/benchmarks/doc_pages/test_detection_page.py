@@ -65,7 +65,7 @@ def test_a_judge_gets_a_row_like_the_rules(answer, area, kappa, tmp_path, monkey
     # What is judged says where it is from, so that a server can answer by the truth.
     material = replace(
         material,
-        said=[replace(statement, text=f"{statement.text} <{statement.episode}>") for statement in material.talk],
+        talk=[replace(statement, text=f"{statement.text} <{statement.episode}>") for statement in material.talk],
     )
 
     def by_truth(prompt, metadata):
