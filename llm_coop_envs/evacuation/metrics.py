@@ -277,8 +277,7 @@ def _rounds(settings: Mapping[str, Any]) -> Range:
 
 
 def _departures(settings: Mapping[str, Any]) -> Range:
-    """With the removal lag, whoever reaches an exit in the last round is counted out in the one after it."""
-    return Range(low=1.0, high=settings["rounds"] + 1)
+    return Range(low=1.0, high=settings["rounds"])
 
 
 MEASURES = Measures(
@@ -324,6 +323,7 @@ MEASURES = Measures(
         "rounds": _rounds,
         "escaped*": _people,
         "disabled": _people,
+        "taken_out": _people,
         "left_inside": _people,
         "never_left": _people,
         "balance": SHARE,
