@@ -2,22 +2,29 @@
 
 A part claims an episode by a lease (`storage.lease`), which needs no locks of the file system; what a part left that is
 gone keeps its name. It belongs to whoever is started next: only then are its answers read, and none is asked again.
+
+The files of claims are not removed while the run lasts, not even when the episode is written: on a shared folder that
+shows new names late, they tell others that it was begun. Their numbers say which of two claims came later, and answers
+are recorded with them.
 """
 
 from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from llm_coop_envs.errors import RunError
+from llm_coop_envs.policies.llm.chat import ClaimLost
 from llm_coop_envs.runs.folder import Run
 from llm_coop_envs.runs.workers import Task
 from llm_coop_envs.storage.files import cannot_write
-from llm_coop_envs.storage.lease import Lease, check_leases, heartbeat, hold_lease
+from llm_coop_envs.storage.lease import HEARTBEAT, WATCH, Lease, check_leases, hold_lease
+from llm_coop_envs.storage.machine import HERE, Machine
 
 FOLDER = "claims"
+LATE = WATCH  # seconds after which a shared folder shows what others wrote
 
 
 class Claims:
@@ -26,48 +33,69 @@ class Claims:
     Args:
         run: the run.
         part: the part's name.
+        machine: where it is played.
     """
 
-    def __init__(self, run: Run, part: str) -> None:
+    def __init__(self, run: Run, part: str, machine: Machine = HERE) -> None:
         self._run = run
         self._part = part
+        self._machine = machine
         self._held: dict[Task, Lease] = {}
         self._lost: set[Task] = set()
+        self._tasks = {f"{one.name}/{seed}": (i, seed) for i, one in enumerate(run.conditions) for seed in one.seeds}
         self._heart: contextlib.ExitStack | None = None
+        self.on_loss: Callable[[Task], None] = lambda _: None
 
-    def take_over(self, tasks: Sequence[Task]) -> None:
-        """Claim what parts have begun that are gone; to be called before the journal is read."""
-        for task in tasks:
-            if self._lease(task).holder() is not None:
-                self._claim(task, begun_elsewhere=True)
+    def take_over(self, tasks: Sequence[Task], say: Callable[[str], None] = lambda _: None) -> None:
+        """Claim what parts have begun that are gone; to be called before the journal is read.
+
+        A part on another machine is gone when it has been watched for half a minute without a sign of life; and what it
+        wrote in its last half a minute may be shown late: both are waited for.
+        """
+        begun = {task: found for task in tasks if (found := self._lease(task).holder()) is not None}
+        if any(found.watched for found in begun.values()):
+            say(f"waiting up to {WATCH:.0f} s for a sign of life of the parts that began {len(begun)} episodes")
+        late = 0.0
+        for task in begun:
+            found = self._lease(task).settled_holder()
+            elsewhere = found is not None and found.machine != self._machine.name
+            silent = self._silent_for(task) if elsewhere else LATE
+            if self._claim(task, begun_elsewhere=True):
+                late = max(late, LATE - silent)
+        if late > 0:
+            say(f"waiting {late:.0f} s until everything is there that a part on another machine wrote")
+            self._machine.sleep(late)
 
     def claim(self, task: Task) -> bool:
         """Claim an episode; whether this part is to play it."""
         # Without a model there are no answers that would have to be known.
         anew = not self._run.conditions[task[0]].asks_a_model
-        return task in self._held or self._claim(task, begun_elsewhere=anew)
+        return self._holds(task) or (task not in self._lost and self._claim(task, begun_elsewhere=anew))
 
-    def check(self, task: Task) -> None:
-        """Make sure that a claimed episode is still this part's.
+    def number(self, episode: str) -> int:
+        """The number of this part's claim on an episode, by the episode's name.
 
         Raises:
-            RunError: this process was silent for so long that another part took it over.
+            ClaimLost: another part may have taken it over, because this process was silent for so long.
         """
-        if task in self._lost or not self._held[task].beat():
-            name, seed = self._run.conditions[task[0]].name, task[1]
-            raise RunError(
-                f"condition '{name}', seed {seed}: another part took it over, because this one (part "
-                f"'{self._part}') showed no sign of life; start this part again"
+        task = self._tasks[episode]
+        if not self._holds(task):
+            raise ClaimLost(
+                f"{episode}: another part took it over, because this one (part '{self._part}') showed no sign of life"
             )
+        number = self._held[task].number
+        assert number is not None, "it is held"
+        return number
 
     def release(self, task: Task) -> None:
-        """Give up the claim on an episode that was written."""
-        self._held.pop(task).release()
+        """Give up the claim on an episode that was written, or lost."""
+        lease = self._held.pop(task, None)
+        if lease is not None:
+            lease.leave()
 
     def elsewhere(self) -> int:
         """How many episodes other parts are playing now."""
-        tasks = [(index, seed) for index, one in enumerate(self._run.conditions) for seed in one.seeds]
-        holders = (self._lease(task).holder() for task in tasks if task not in self._held)
+        holders = (self._lease(task).holder() for task in self._tasks.values() if task not in self._held)
         return sum(one is not None and one.lives for one in holders)
 
     def close(self) -> None:
@@ -78,10 +106,19 @@ class Claims:
             lease.leave()
         self._held.clear()
 
+    def _holds(self, task: Task) -> bool:
+        """Whether this part surely holds an episode; what was lost stays lost."""
+        lease = self._held.get(task)
+        if lease is None or task in self._lost:
+            return False
+        if not lease.holds():
+            self._lose(task)
+        return task not in self._lost
+
     def _claim(self, task: Task, *, begun_elsewhere: bool) -> bool:
         lease = self._lease(task)
         try:
-            self._path(task).parent.mkdir(parents=True, exist_ok=True)
+            self._machine.make_folder(self._path(task).parent)
         except OSError as error:
             raise cannot_write(self._path(task), error) from error
         before = lease.holder()
@@ -89,32 +126,40 @@ class Claims:
         known = before is None or before.name == self._part or begun_elsewhere
         if not known or (before is None and self._written(task)) or not lease.take():
             return False
-        if before is None and self._written(task):  # by another one, between looking and taking
-            lease.release()
+        if self._written(task) and not (before is not None and begun_elsewhere):  # between looking and taking
+            lease.leave()
             return False
         self._held[task] = lease
         if self._heart is None:
             self._heart = contextlib.ExitStack()
-            self._heart.enter_context(heartbeat(self._beat))
+            self._heart.enter_context(self._machine.repeat(self._beat, HEARTBEAT))
         return True
 
     def _beat(self) -> None:
         """Show that this part lives."""
         for task, lease in list(self._held.items()):
-            if not lease.beat() and task in self._held:
-                self._lost.add(task)
+            if not lease.beat() and self._held.get(task) is lease:
+                self._lose(task)
+
+    def _lose(self, task: Task) -> None:
+        if task not in self._lost:
+            self._lost.add(task)
+            self.on_loss(task)
+
+    def _silent_for(self, task: Task) -> float:
+        return self._lease(task).silent_for()
 
     def _written(self, task: Task) -> bool:
-        return self._run.events_path(self._run.conditions[task[0]].name, task[1]).is_file()
+        return self._machine.is_there(self._run.events_path(self._run.conditions[task[0]].name, task[1]))
 
     def _lease(self, task: Task) -> Lease:
-        return Lease(self._path(task), self._part)
+        return Lease(self._path(task), self._part, self._machine)
 
     def _path(self, task: Task) -> Path:
         return self._run.folder / FOLDER / self._run.conditions[task[0]].name / str(task[1])
 
 
-def alone(folder: Path) -> contextlib.AbstractContextManager[None]:
+def alone(folder: Path) -> contextlib.AbstractContextManager[Lease]:
     """Wait until no other part changes the manifest, and keep them from it.
 
     Raises:

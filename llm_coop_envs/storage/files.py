@@ -9,6 +9,7 @@ import hashlib
 import io
 import json
 import os
+import secrets
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -43,7 +44,8 @@ def atomic_path(path: Path) -> Iterator[Path]:
     Raises:
         RunError: the file cannot be written.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}{TEMPORARY}")
+    # Processes of two containers that share the folder may have the same number.
+    temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}{TEMPORARY}")
     try:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
