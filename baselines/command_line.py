@@ -1,4 +1,4 @@
-"""What the learners' command lines share: files of settings, how far it is, errors as sentences."""
+"""Shared parts of the learners' command lines: settings files, progress, and errors as sentences."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ QUIET_SECONDS = 15.0
 
 
 class Ticker:
-    """Shows how far it is and how long it will take, on stderr: a bar, or lines now and then in a log file."""
+    """Shows progress and the remaining time on stderr: a bar on a terminal, a line now and then in a log file."""
 
     def __init__(self, label: str, total: int, done: int = 0) -> None:
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
@@ -34,33 +34,33 @@ class Ticker:
         self._spoken = time.monotonic()
 
     def next(self) -> None:
-        """One more is done."""
-        self.at(self._done + 1)
+        """Count one more as done."""
+        self.advance_to(self._done + 1)
 
-    def at(self, done: int) -> None:
-        """So many are done."""
+    def advance_to(self, done: int) -> None:
+        """Set how many are done."""
         self._done = done
         self.bar.update(self._task, completed=done)
         now = time.monotonic()
         if self._first is None:
             self._first = done, now
-        before, since = self._first
-        if not errors.is_terminal and done > before and now - self._spoken > QUIET_SECONDS:
+        first_done, since = self._first
+        if not errors.is_terminal and done > first_done and now - self._spoken > QUIET_SECONDS:
             self._spoken = now
-            left = (now - since) / (done - before) * (self._total - done)
-            errors.print(f"{done} of {self._total} {self._label}, about {left:.0f} s left")
+            seconds_left = (now - since) / (done - first_done) * (self._total - done)
+            errors.print(f"{done} of {self._total} {self._label}, about {seconds_left:.0f} s left")
 
 
 @contextmanager
 def ticking(label: str, total: int, done: int = 0) -> Iterator[Ticker]:
-    """A ticker while something runs."""
+    """Show a ticker while the block runs."""
     ticker = Ticker(label, total, done)
     with ticker.bar if errors.is_terminal else nullcontext():
         yield ticker
 
 
 def read_fields(path: Path | None) -> dict[str, Any]:
-    """Fields of settings from a YAML or JSON file; none without a file.
+    """Read fields of settings from a YAML or JSON file; without a file there are none.
 
     Raises:
         RunError: the file cannot be read, or holds something else.
@@ -77,7 +77,7 @@ def read_fields(path: Path | None) -> dict[str, Any]:
 
 
 def run_app(app: typer.Typer) -> None:
-    """Run a command line; errors a user can repair become one sentence and exit code 2, Ctrl-C 130."""
+    """Run a command line. Errors that a user can repair become one sentence and exit code 2; Ctrl-C exits with 130."""
     try:
         app()
     except LlmCoopError as error:

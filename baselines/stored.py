@@ -1,4 +1,4 @@
-"""What was learned, found by what a user types: the name of something shipped, a file, or a run folder."""
+"""Look up a learned policy by what a user types: the name of a shipped one, a file, or a run folder."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def shipped_in(folder: Path) -> dict[str, Path]:
 
 
 def find_stored(policy: str, argument: str, shipped: Mapping[str, Path], result: str = "") -> Path:
-    """The file that is meant: a shipped one's name, a path, or a run folder that holds `result` (if not empty).
+    """Find a file by the name of a shipped one, by its path, or by a run folder that holds `result` (if not empty).
 
     Raises:
         SettingsError: there is no such file.
@@ -29,8 +29,8 @@ def find_stored(policy: str, argument: str, shipped: Mapping[str, Path], result:
         return shipped[argument]
     path = Path(argument).expanduser()
     if not argument or not path.exists():
-        why = f"is neither shipped nor a file nor a run folder; {suggestion(argument, shipped)}"
-        raise SettingsError("policy", f"{policy}:{argument}", why)
+        reason = f"is neither shipped nor a file nor a run folder; {suggestion(argument, shipped)}"
+        raise SettingsError("policy", f"{policy}:{argument}", reason)
     if not path.is_dir():
         return path
     if not result or not (path / MANIFEST).is_file():
@@ -41,13 +41,13 @@ def find_stored(policy: str, argument: str, shipped: Mapping[str, Path], result:
 
 
 def check_played(policy: str, scenario: str, learned: str) -> None:
-    """Raise `SettingsError` if what was learned in one scenario is to play another; an empty name is not known yet."""
+    """Raise `SettingsError` if a policy was learned in another scenario than it plays; `scenario` may be empty."""
     if scenario and learned != scenario:
         raise SettingsError("policy", policy, f"was trained on {learned}, not on {scenario}")
 
 
-def check_options(options: Mapping[str, Any], known: tuple[str, ...] = ()) -> None:
-    """Raise `SettingsError` for options that a learned policy does not have."""
+def check_options(options: Mapping[str, Any], names: tuple[str, ...] = ()) -> None:
+    """Raise `SettingsError` for an option that a learned policy does not have."""
     for name, value in options.items():
-        if name not in known:
-            raise SettingsError(name, value, f"is no option of this policy; known are {', '.join(known) or 'none'}")
+        if name not in names:
+            raise SettingsError(name, value, f"is no option of this policy; known are {', '.join(names) or 'none'}")

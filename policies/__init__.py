@@ -1,7 +1,7 @@
-"""Who decides: the policy contract, the policies that fulfil it, and how to play an episode with them."""
+"""Policies: the contract, the implementations, and how to play an episode with them."""
 
+from llm_coop_envs.core.base_policy import Action, Policy, ScriptedPolicy
 from llm_coop_envs.core.policy import Episode, PolicyLike, Request, Seating
-from llm_coop_envs.policies.base import Action, Policy, ScriptedPolicy
 from llm_coop_envs.policies.functions import from_function
 from llm_coop_envs.policies.kinds import make
 from llm_coop_envs.policies.play import play, play_async

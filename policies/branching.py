@@ -1,12 +1,12 @@
-"""Playing an episode on from one point more than once: what would have happened otherwise.
+"""Play an episode on from one point more than once, to see what would have happened otherwise.
 
     env = bertrand_v0.parallel_env(preset="calvano", rounds=1000, record=True)
     game = Branching(env, policies, seed=0)
     await game.play(100)                                   # the main line
-    events = await game.branch(20, "cut", {0: 3})          # firm 0 is forced to choice 3 once; then all is put back
+    events = await game.branch(20, "cut", {0: 3})          # firm 0 is forced to choice 3 once; then all is restored
 
-The environment is put back with `set_state`, policies with `get_state` and `set_state` where they have them; of others
-the attributes are copied. Random numbers go on alike in all branches, so that branches differ by what is forced only.
+The environment is restored with `set_state`. So are policies that have `get_state` and `set_state`; the attributes of
+other policies are copied. All branches continue with the same random numbers, so they differ only by what is forced.
 """
 
 from __future__ import annotations
@@ -27,16 +27,17 @@ from llm_coop_envs.treatments.delivery import InOtherWords
 
 
 class Branching:
-    """An episode under way, and what might follow.
+    """A running episode that can be branched.
 
     Args:
-        env: the environment, made with `record=True` and with rounds enough for all that will be played.
+        env: the environment, made with `record=True` and enough rounds for everything that will be played.
         seats: a policy per agent name, or one policy for all seats.
         seed: the environment's seed.
-        policy_seed: where the policies' generators come from; `SeedSequence([seed, 1])` by default.
-        name: the episode's name; branches are called `NAME/LABEL`, so that what a policy keeps under it stays apart.
+        policy_seed: the source of the policies' generators; `SeedSequence([seed, 1])` by default.
+        name: the episode's name. Branches are called `NAME/LABEL`, so that policies store their answers separately.
         played: the events of an episode that these policies have just played, with these seeds and this name. The
-            environment is taken to where it ended, which must not be the end of this environment's own episodes.
+            environment is brought to the point where it ended, which must not be the end of this environment's
+            episodes.
 
     Attributes:
         env: the environment; `env.events` are those of the main line.
@@ -71,29 +72,29 @@ class Branching:
 
     @property
     def waits(self) -> bool:
-        """Whether anybody at the table may wait for something, such as an answer that is paid for."""
+        """Whether a policy may wait for something, such as a model's answer."""
         return self._table.waits
 
     def _begin(self, name: str) -> None:
-        """Tell the policies that an episode of that name starts; they get the same generators every time."""
-        same = np.random.SeedSequence(
+        """Start an episode for the policies, with the same generators every time."""
+        seed = np.random.SeedSequence(
             self._seed.entropy, spawn_key=self._seed.spawn_key, pool_size=self._seed.pool_size
         )
-        self._table.begin(self.env.metadata["name"], self.env.settings, self.env.possible_agents, same, name)
+        self._table.begin(self.env.metadata["name"], self.env.settings, self.env.possible_agents, seed, name)
 
     async def play(self, rounds: int, forced: Mapping[int, object] | None = None) -> list[Event]:
         """Play the main line on.
 
         Args:
             rounds: how many rounds.
-            forced: the choices that players (by index) are forced to in all of them, to begin from where play would
-                not have led.
+            forced: choices by player index that replace the players' own in all these rounds, to reach a point to
+                which play would not have led.
 
         Returns:
             The new events.
 
         Raises:
-            RunError: the episode ended before.
+            RunError: the episode ended earlier.
         """
         return await self._rounds(rounds, forced or {}, rounds)
 
@@ -106,36 +107,37 @@ class Branching:
         *,
         unheard: bool = False,
     ) -> list[Event]:
-        """Play on from here, then put everything back.
+        """Play on from here, then restore environment and policies.
 
         Args:
             rounds: how many rounds.
             label: the branch's name.
-            forced: the choices that players (by index) are forced to in the first rounds; they are asked nevertheless.
-            periods: for how many rounds.
-            unheard: whether nobody hears what is said; speakers are asked nevertheless.
+            forced: choices by player index that replace the players' own in the first rounds. The players are asked
+                all the same.
+            periods: the number of rounds with forced choices.
+            unheard: whether messages are dropped. The speakers are asked all the same.
 
         Returns:
             The branch's events.
 
         Raises:
-            RunError: the episode ended before.
+            RunError: the episode ended earlier.
         """
         env = self.env
-        world, events = env.get_state(), env.events
-        minds = [saved(policy) for policy in self._table.policies]
+        env_state, events = env.get_state(), env.events
+        memories = [save_state(policy) for policy in self._table.policies]
 
-        def all_back(name: str) -> None:
+        def restore(name: str) -> None:
             self._begin(name)
-            for policy, mind in zip(self._table.policies, minds, strict=True):
-                put_back(policy, mind)
-            env.set_state(world)
+            for policy, memory in zip(self._table.policies, memories, strict=True):
+                restore_state(policy, memory)
+            env.set_state(env_state)
 
-        all_back(f"{self._name}/{label}")
+        restore(f"{self._name}/{label}")
         try:
             return await self._rounds(rounds, forced or {}, periods, unheard=unheard)
         finally:
-            all_back(self._name)
+            restore(self._name)
             env.events = events
 
     async def _rounds(
@@ -145,8 +147,8 @@ class Branching:
         first, slots_only = len(env.events), self._table.slots_only
         for played in range(rounds):
             if env.over:
-                why = f"the episode ended after {env.round} rounds; give the environment more"
-                raise RunError(f"{why} (rounds={getattr(env.settings, 'rounds', env.round)})")
+                reason = f"the episode ended after {env.round} rounds; give the environment more"
+                raise RunError(f"{reason} (rounds={getattr(env.settings, 'rounds', env.round)})")
             number = env.round
             while env.round == number and not env.over:
                 actions = await self._table.act(*env.look(on_turn=True, slots_only=slots_only))
@@ -157,14 +159,14 @@ class Branching:
 
 
 class Afterwards(Protocol):
-    """What a scenario measures after an episode, by playing on from its end; made by `build` from plain options.
+    """Measures that a scenario takes after an episode, by playing on from its end.
 
-    A scenario's descriptor names the class of it in `after`; it is a `core.settings.Settings`. What its measures mean
-    stands in the class's `about`, by name, as in `core.scenario.Measures`.
+    A scenario's descriptor names the class in `after`. The class is a `core.settings.Settings`, made by `build` from
+    plain options; its `about` describes the measures by name, as in `core.scenario.Measures`.
     """
 
     def longer(self, settings: ScenarioSettings) -> Mapping[str, Any]:
-        """The settings, by name, of an environment in which the same episode does not end where it ended.
+        """The settings, by name, to change so that the same episode does not end where it ended.
 
         Raises:
             SettingsError: episodes with these settings cannot be played on.
@@ -172,54 +174,56 @@ class Afterwards(Protocol):
         ...
 
     async def measure(self, game: Branching) -> Row:
-        """Play on, and say what is measured: columns of the episode's row, as JSON scalars or lists of numbers."""
+        """Play on and return the measures: columns of the episode's row, as JSON scalars or lists of numbers."""
         ...
 
 
 def submit_again(env: ScenarioEnv, events: Sequence[Event]) -> None:
-    """Play recorded choices and messages again, from the beginning.
+    """Replay recorded choices and messages from the beginning.
 
     Args:
         env: the environment, just begun with the same seed.
         events: all events of the episode.
 
     Raises:
-        RunError: another episode follows from them than was recorded.
+        RunError: the replayed rounds differ from the recorded ones, or the episode is over.
     """
     submitted: dict[int, dict[str, dict[str, Any]]] = {}
     for event in events:
         if event["type"] in ("choice", "message"):
-            what = {"choice": event["choice"]} if event["type"] == "choice" else {"message": _message(event)}
-            submitted.setdefault(event["step"], {})[event["agent"]] = what
+            action = {"choice": event["choice"]} if event["type"] == "choice" else {"message": _message(event)}
+            submitted.setdefault(event["step"], {})[event["agent"]] = action
     for step in range(events[-1]["step"]):
         if env.over:
             break
         env.submit(submitted.get(step, {}))
-    settled = [[one for one in told if one["type"] == "round"] for told in (events, env.events)]
-    if settled[0] != settled[1] or env.over:
+    recorded, replayed = ([event for event in history if event["type"] == "round"] for history in (events, env.events))
+    if recorded != replayed or env.over:
         raise RunError("the recorded episode cannot be played on: its settings lead to other rounds, or to its end")
 
 
 def _message(event: Event) -> str:
     """A recorded message as its speaker submitted it."""
-    heard: str | None = event.get("delivered", {}).get("text")
-    return InOtherWords(event["text"], heard) if heard else event["text"]
+    delivered: str | None = event.get("delivered", {}).get("text")
+    return InOtherWords(event["text"], delivered) if delivered else event["text"]
 
 
-def saved(policy: PolicyLike) -> tuple[bool, Any, Any]:
-    """What a policy keeps: whether it says so itself, its state, and its generator's.
+def save_state(policy: PolicyLike) -> tuple[bool, Any, Any]:
+    """Save a policy's memory.
 
-    The shape of a policy asks for neither `get_state` nor `episode`; types cannot follow `hasattr`.
+    Returns:
+        Whether the policy has `get_state`; its state, or a copy of its attributes; and its generator's state.
     """
+    # `PolicyLike` declares neither `get_state` nor `episode`, and types cannot follow `hasattr`.
     own = hasattr(policy, "get_state")
     episode = getattr(policy, "episode", None)
     stream = None if episode is None else episode.rng.bit_generator.state
     return own, policy.get_state() if own else copy.deepcopy(vars(policy)), stream  # type: ignore[attr-defined]
 
 
-def put_back(policy: PolicyLike, kept: tuple[bool, Any, Any]) -> None:
-    """Let a policy go on with what `saved` gave."""
-    own, state, stream = kept
+def restore_state(policy: PolicyLike, memory: tuple[bool, Any, Any]) -> None:
+    """Restore the memory that `save_state` returned."""
+    own, state, stream = memory
     if not own:
         vars(policy).clear()
         vars(policy).update(copy.deepcopy(state))

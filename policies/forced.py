@@ -1,7 +1,7 @@
-"""A forced choice: whoever is asked for it gives the same answer, and leaves everything else to another policy.
+"""A forced choice: a policy that always gives the same answer and leaves other phases to a scripted policy.
 
-In studies it is called `forced`: `{name: forced, options: {choice: 40}}` names 40, or asks the price 40;
-`{name: forced, options: {choice: left, phase: exit}}` makes for the left exit, and walks as the other policy would.
+In studies it is called `forced`. `{name: forced, options: {choice: 40}}` names the number 40, or asks the price 40.
+`{name: forced, options: {choice: left, phase: exit}}` chooses the left exit and walks as the scripted policy would.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from llm_coop_envs.core.array_env import TALK
+from llm_coop_envs.core.base_policy import Action, Policy
 from llm_coop_envs.core.policy import Episode, Request
 from llm_coop_envs.core.registry import find_scenario, scenario_of
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.interface.question import ILLEGAL, Number, Options
-from llm_coop_envs.policies.base import Action, Policy
 from llm_coop_envs.policies.scripted import make as make_scripted
 from llm_coop_envs.util.checks import suggestion
 
@@ -26,14 +26,13 @@ _OPTIONS = ("choice", "phase", "message", "otherwise")
 
 
 class Forced(Policy):
-    """Gives one answer wherever it is asked for; one that is not legal is flagged, as everybody's.
+    """Gives one answer in one phase or in all phases. An illegal answer is flagged, as any player's.
 
     Args:
-        choice: a number (of listed ones the nearest is taken), or an option's name.
-        phase: the phase in which it is forced; empty for every one but talk.
-        message: what is said in talk.
-        otherwise: the scripted policy that answers in other phases; by default the one that fills the scenario's empty
-            seats.
+        choice: a number, or an option's name. If the legal numbers are listed, the nearest one is chosen.
+        phase: the phase in which the choice is forced; empty for all phases but talk.
+        message: the message in talk.
+        otherwise: the scripted policy that answers in other phases; by default the scenario's default opponent.
     """
 
     slots_only = True
@@ -57,9 +56,9 @@ class Forced(Policy):
         self._else.begin(episode)
 
     async def act(self, requests: Sequence[Request]) -> Sequence[Action]:
-        """The forced choice, or what the other policy does."""
-        rest = [request for request in requests if not self._forces(request.info["slots"].phase)]
-        others = iter(await self._else.act(rest) if rest else ())
+        """Answer with the forced choice, or with the other policy's action."""
+        unforced = [request for request in requests if not self._forces(request.info["slots"].phase)]
+        others = iter(await self._else.act(unforced) if unforced else ())
         actions: list[Action] = []
         for request in requests:
             slots = request.info["slots"]
@@ -73,30 +72,30 @@ class Forced(Policy):
         return phase == TALK or self.phase in ("", phase)
 
     def _choice(self, question: Any) -> float | int:
-        """What `step` takes for the choice."""
-        wanted = self.choice
+        """The forced choice as `step` takes it; `ILLEGAL` if the question does not have it."""
+        forced = self.choice
         if isinstance(question, Options):
-            option = question.find(str(wanted))
+            option = question.find(str(forced))
             return ILLEGAL if option is None else option.choice
-        if not isinstance(question, Number) or isinstance(wanted, str):
+        if not isinstance(question, Number) or isinstance(forced, str):
             return ILLEGAL
         if question.listed:
-            return min(question.listed, key=lambda one: abs(one[1] - wanted))[0]
-        return question.choice(wanted)
+            return min(question.listed, key=lambda entry: abs(entry[1] - forced))[0]
+        return question.choice(forced)
 
 
 def check(scenario: str, argument: str, options: Mapping[str, Any]) -> None:
-    """Find out whether the policy can be made.
+    """Check that the policy can be made.
 
     Raises:
         SettingsError: an option is unknown or impossible, or there is no choice among them.
     """
-    made = make(scenario, argument, options)
+    policy = make(scenario, argument, options)
     phases = find_scenario(scenario).env_class.act_phases
-    if made.phase and made.phase not in phases:
-        raise SettingsError("phase", made.phase, f"is no phase of {scenario}; {suggestion(made.phase, phases)}")
-    if made.otherwise:
-        make_scripted(f"{scenario}/{made.otherwise}")
+    if policy.phase and policy.phase not in phases:
+        raise SettingsError("phase", policy.phase, f"is no phase of {scenario}; {suggestion(policy.phase, phases)}")
+    if policy.otherwise:
+        make_scripted(f"{scenario}/{policy.otherwise}")
 
 
 def make(scenario: str, argument: str, options: Mapping[str, Any], chat: Chat | None = None) -> Forced:

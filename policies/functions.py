@@ -1,4 +1,4 @@
-"""A function as a policy: a rule in three lines, or a model of one's own."""
+"""Functions as policies: a rule in three lines, or your own model."""
 
 from __future__ import annotations
 
@@ -7,48 +7,48 @@ import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
+from llm_coop_envs.core.base_policy import Action, Policy
 from llm_coop_envs.core.policy import Request
 from llm_coop_envs.interface.question import Number, Question, Words
-from llm_coop_envs.policies.base import Action, Policy
 
 
 def from_function(function: Callable[[Request], Any]) -> Policy:
-    """A policy that asks a function for each decision.
+    """Make a policy that calls a function for each decision.
 
     Args:
-        function: is given a `Request` and returns a number (a price, a number named, an option's choice), a text (a
-            message while talking, else what a model said about its choice: the number or option in it is read), an
-            action (`{"choice": ...}` or `{"message": ...}`), or `None` for nothing. It may be a coroutine function;
-            then all players on turn are asked at once.
+        function: takes a `Request` and returns one of these: a number (a price, a guess, an option's choice); a text
+            (in talk the message, else a model's answer, from which the number or option is read); an action
+            (`{"choice": ...}` or `{"message": ...}`); or `None` for nothing. A coroutine function is called for all
+            players on turn at once.
     """
     return FunctionPolicy(function)
 
 
 class FunctionPolicy(Policy):
-    """What `from_function` makes."""
+    """The policy that `from_function` makes."""
 
     def __init__(self, function: Callable[[Request], Any]) -> None:
         self._function = function
         self.waits = inspect.iscoroutinefunction(function)
 
     async def act(self, requests: Sequence[Request]) -> Sequence[Action]:
-        """Ask the function for each action."""
+        """Call the function for each request."""
         answers: list[Any] = [self._function(request) for request in requests]
         if self.waits:
             waited: list[Awaitable[Any]] = answers
             answers = await asyncio.gather(*waited)
-        asked = [request.info["slots"].question for request in requests]
-        return [to_action(question, answer) for question, answer in zip(asked, answers, strict=True)]
+        questions = [request.info["slots"].question for request in requests]
+        return [to_action(question, answer) for question, answer in zip(questions, answers, strict=True)]
 
 
 def to_action(question: Question, answer: Any) -> Action:
-    """The action that an answer to a question means; what cannot be read is no choice, which is flagged."""
+    """Turn a function's answer into an action. An unreadable text becomes no choice, which is flagged."""
     if isinstance(answer, Mapping):
         return dict(answer)
     if isinstance(question, Words):
         return {"message": answer}
     if isinstance(answer, str):
-        # Only here: whoever asks no model is spared what reads their answers.
+        # Imported here because only models' answers need the parser.
         from llm_coop_envs.policies.llm.playing.readers import reader_of
 
         answer = reader_of(question, str).read(answer, truncated=False, refused=False).value

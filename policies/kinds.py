@@ -1,8 +1,7 @@
-"""Policies by name: the one place that knows every way of taking a seat.
+"""Make policies by name.
 
-A scripted policy is `"scenario/name"`, one of somebody else's `"module:Class"`. Everything else is `"kind"` or
-`"kind:argument"`, such as `"sb3:runs/ppo"`. A kind is a module that is imported when it is first asked for, wherever it
-stands.
+A scripted policy is `"scenario/name"`, a custom one `"module:Class"`. All others are `"kind"` or `"kind:argument"`,
+such as `"sb3:runs/ppo"`. A kind is a plug-in: a module with `LABEL`, `check` and `make`, imported on first use.
 """
 
 from __future__ import annotations
@@ -11,15 +10,17 @@ import importlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
+from llm_coop_envs.core.base_policy import Policy
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies import scripted
-from llm_coop_envs.policies.base import Policy
 
 if TYPE_CHECKING:
     from llm_coop_envs.policies.llm.chat import Chat
 
 LLM, OWN, FORCED = "llm", "own", "forced"
 
+#: The plug-ins by kind. Those in `baselines` are this room's only references to a higher layer. They are given by name,
+#: because entry points would cost a look at all installed packages whenever a name is parsed.
 KINDS: Mapping[str, str] = {
     LLM: "llm_coop_envs.policies.llm.playing.player",
     FORCED: "llm_coop_envs.policies.forced",
@@ -27,21 +28,21 @@ KINDS: Mapping[str, str] = {
     "q_learning": "llm_coop_envs.baselines.q_learning.player",
     "tabular": "llm_coop_envs.baselines.tabular.player",
     "sb3": "llm_coop_envs.baselines.deep.player",
-    OWN: "llm_coop_envs.policies.own",
+    OWN: "llm_coop_envs.policies.custom",
 }
 
 
 class Kind(Protocol):
-    """What the module of a kind offers.
+    """The interface of a kind's module.
 
     Attributes:
-        LABEL: what reports call these policies, such as `"language model"`.
+        LABEL: the name of these policies in reports, such as `"language model"`.
     """
 
     LABEL: str
 
     def check(self, scenario: str, argument: str, options: Mapping[str, Any]) -> None:
-        """Find out, before anything starts, whether such a policy can be made.
+        """Check, before anything starts, that such a policy can be made.
 
         Raises:
             LlmCoopError: it cannot; a `SettingsError` names the option.
@@ -53,15 +54,19 @@ class Kind(Protocol):
 
         Args:
             scenario: the scenario's name; empty if it is not known yet.
-            argument: what follows the colon; empty without one.
-            options: what the study gives.
+            argument: the part after the colon; empty without one.
+            options: the policy's options in the study.
             chat: answers the questions of policies that ask a model; without one they open their own.
         """
         ...
 
 
 def parse(name: str) -> tuple[str, str]:
-    """A policy's kind and its argument; the kind of a scripted policy is empty, and so is the argument without one."""
+    """Split a policy's name into kind and argument.
+
+    `"sb3:runs/ppo"` gives `("sb3", "runs/ppo")`, `"human"` gives `("human", "")`, `"my.module:Mine"` gives
+    `("own", "my.module:Mine")`, and a scripted policy gives `("", "")`.
+    """
     kind, colon, argument = name.partition(":")
     if kind in KINDS:
         return kind, argument
@@ -75,8 +80,8 @@ def make(name: str, **options: Any) -> Policy:
         name: `"bertrand/grim_trigger"` or another scripted policy (`scripted.describe`), `"llm:MODEL"`,
             `"q_learning:calvano"`, `"tabular:kbc"`, `"sb3:runs/ppo"` or another trained network, `"human"`, or
             `"module:Class"`, a class of your own.
-        **options: what the policy takes. Of a language model: settings (`LLMSettings.build`), where it is reached
-            (`base_url` and other fields of `Endpoint`), and `folder`, where its answers are kept.
+        **options: the policy's options. A language model takes settings (`LLMSettings.build`), its address (`base_url`
+            and other fields of `Endpoint`), and `folder`, where its answers are stored.
 
     Raises:
         LlmCoopError: there is no such policy, or it refuses the options.
@@ -88,7 +93,7 @@ def make(name: str, **options: Any) -> Policy:
 
 
 def find_kind(name: str) -> Kind:
-    """The module of a kind.
+    """Import the module of a kind.
 
     Raises:
         SettingsError: it cannot be imported.

@@ -1,4 +1,4 @@
-"""Playing one episode: an environment and the policies in its seats."""
+"""Play one episode with an environment and the policies in its seats."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ async def play_async(
     """Play one episode to its end.
 
     Args:
-        env: the environment; made with `record=True`, it holds the episode's events afterwards.
+        env: the environment. If it was made with `record=True`, it has the episode's events afterwards.
         seats: a policy per agent name, or one policy for all seats.
         seed: the environment's seed.
-        policy_seed: where the policies' generators come from; `SeedSequence([seed, 1])` by default.
+        policy_seed: the source of the policies' generators; `SeedSequence([seed, 1])` by default.
         on_step: called after `reset` and after every step.
         name: the episode's name, unique in its run.
 
@@ -36,7 +36,7 @@ async def play_async(
         Each agent's sum of rewards.
 
     Raises:
-        SettingsError: a crowd takes more memory than there is.
+        SettingsError: a crowd needs more memory than is available.
     """
     check_memory(env)
     filled = seats if isinstance(seats, Mapping) else dict.fromkeys(env.possible_agents, seats)
@@ -53,9 +53,9 @@ async def play_async(
     if on_step is not None:
         on_step(env)
     while env.agents:
-        # Only those on turn are shown anything: most of an episode's cost is texts.
-        given = await ask_table(table, env)
-        env.advance(given.choices, given.messages, given.missing)
+        # Only players on turn get observations: rendering texts is most of an episode's cost.
+        decisions = await ask_table(table, env)
+        env.advance(decisions.choices, decisions.messages, decisions.missing)
         totals += env.rewards
         if on_step is not None:
             on_step(env)
@@ -71,7 +71,7 @@ def play(
     on_step: Callable[[ScenarioEnv], None] | None = None,
     name: str = "episode",
 ) -> dict[str, float]:
-    """`play_async` for callers who do not await, inside a running event loop (a notebook) too."""
+    """Play one episode without `await`, also inside a running event loop such as a notebook's; see `play_async`."""
     policies = seats.values() if isinstance(seats, Mapping) else [seats]
     run = run_coroutine if any(map(waits, policies)) else run_through
     return run(play_async(env, seats, seed=seed, policy_seed=policy_seed, on_step=on_step, name=name))

@@ -1,4 +1,4 @@
-"""A seat whose policy changes with the rounds: from round r on another one decides, or the same with other options."""
+"""A seat whose policy changes with the round: another policy takes over, or the same one with other options."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import Any
 
 import numpy as np
 
+from llm_coop_envs.core.base_policy import Action, Policy
 from llm_coop_envs.core.policy import Episode, Request, waits
-from llm_coop_envs.policies.base import Action, Policy
-from llm_coop_envs.policies.branching import put_back, saved
+from llm_coop_envs.policies.branching import restore_state, save_state
 from llm_coop_envs.treatments.changes import Change
 
-_LATER = 0xC4A  # keeps the generators of those who follow apart from all that the first one may spawn
+_LATER = 0xC4A  # separates the successors' generators from all that the first policy may spawn
 
 
 @dataclass(frozen=True, kw_only=True)
 class Successor:
-    """Who decides while a change holds.
+    """A policy that decides while a change holds.
 
     Attributes:
-        change: from when until when, and for which players.
+        change: the rounds and players of the change.
         policy: the policy.
     """
 
@@ -31,71 +31,73 @@ class Successor:
 
 
 class Switching(Policy):
-    """Plays with one policy, and with others while their changes hold; the last one in the list that holds decides.
+    """Plays with one policy, and with successors while their changes hold. The last successor that holds decides.
 
-    The first one draws the same random numbers as if it played alone, if it never waits for answers. Of policies that
-    remember, all that follow share the first one's memory (`Policy.continue_from`).
+    If the first policy never waits for answers, it draws the same random numbers as if it played alone. Successors
+    share the first policy's memory, if they have one (`Policy.continue_from`).
 
     Args:
-        first: who decides while no change holds.
-        successors: who decides while one does.
+        first: decides while no change holds.
+        successors: decide while their changes hold.
     """
 
     def __init__(self, first: Policy, successors: Sequence[Successor]) -> None:
         self.first = first
         self.successors = tuple(successors)
-        self.policies = (first, *(one.policy for one in successors))
+        self.policies = (first, *(successor.policy for successor in successors))
         self.waits = any(map(waits, self.policies))
 
     def begin(self, episode: Episode) -> None:
-        """A new episode starts for all of them."""
+        """Start an episode for all policies."""
         super().begin(episode)
         seeds = episode.rng.bit_generator.seed_seq
         assert isinstance(seeds, np.random.SeedSequence), "episodes have generators of their own"
-        # Not with `spawn`: an episode that is begun again gets the same numbers.
+        # Not with `spawn`: an episode that is begun again gets the same random numbers.
         keys = [(*seeds.spawn_key, _LATER, number) for number in range(len(self.successors))]
         self.first.begin(episode)
-        for one, key in zip(self.successors, keys, strict=True):
-            seats = tuple(seat for seat in episode.seats if one.change.means(seat))
+        for successor, key in zip(self.successors, keys, strict=True):
+            seats = tuple(seat for seat in episode.seats if successor.change.means(seat))
             stream = np.random.PCG64(np.random.SeedSequence(seeds.entropy, spawn_key=key))
-            one.policy.begin(replace(episode, seats=seats, rng=np.random.Generator(stream)))
+            successor.policy.begin(replace(episode, seats=seats, rng=np.random.Generator(stream)))
         self.slots_only = all(policy.slots_only for policy in self.policies)
         self._share()
 
     async def act(self, requests: Sequence[Request]) -> Sequence[Action]:
-        """Each request is answered by whoever decides for that player in that round."""
-        deciding = [self._deciding(request) for request in requests]
+        """Answer each request by the policy that decides for that player in that round."""
+        deciders = [self._policy_for(request) for request in requests]
         batches: list[tuple[Policy, list[int]]] = []
         for policy in self.policies:
-            # A first one that costs nothing is always asked: what it draws for its other seats stays the same.
+            # A first policy that costs nothing is always asked, so that its draws for other seats stay the same.
             always = policy is self.first and not waits(policy)
-            places = [k for k, who in enumerate(deciding) if always or who is policy]
-            if places:
-                batches.append((policy, places))
-        asked = [policy.act([requests[k] for k in places]) for policy, places in batches]
-        answers = await asyncio.gather(*asked) if self.waits else [await one for one in asked]
+            indices = [k for k, decider in enumerate(deciders) if always or decider is policy]
+            if indices:
+                batches.append((policy, indices))
+        pending = [policy.act([requests[k] for k in indices]) for policy, indices in batches]
+        answers = await asyncio.gather(*pending) if self.waits else [await coroutine for coroutine in pending]
         actions: list[Action] = [{}] * len(requests)
-        for (policy, places), given in zip(batches, answers, strict=True):
-            for k, action in zip(places, given, strict=True):
-                if deciding[k] is policy:
+        for (policy, indices), batch_actions in zip(batches, answers, strict=True):
+            for k, action in zip(indices, batch_actions, strict=True):
+                if deciders[k] is policy:
                     actions[k] = action
         return actions
 
     def get_state(self) -> dict[str, Any]:
-        """What each of them keeps; see `policies.branching`."""
-        return {"policies": [saved(policy) for policy in self.policies]}
+        """The memories of all policies; see `policies.branching`."""
+        return {"policies": [save_state(policy) for policy in self.policies]}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Go on with what `get_state` gave."""
-        for policy, one in zip(self.policies, state["policies"], strict=True):
-            put_back(policy, one)
+        """Restore the memories that `get_state` returned."""
+        for policy, policy_state in zip(self.policies, state["policies"], strict=True):
+            restore_state(policy, policy_state)
         self._share()
 
     def _share(self) -> None:
-        for one in self.successors:
-            one.policy.continue_from(self.first)
+        for successor in self.successors:
+            successor.policy.continue_from(self.first)
 
-    def _deciding(self, request: Request) -> Policy:
-        number = request.info["round"]
-        holding = [one for one in self.successors if one.change.holds(number) and one.change.means(request.agent)]
-        return holding[-1].policy if holding else self.first
+    def _policy_for(self, request: Request) -> Policy:
+        """The policy that decides for the request's player in its round."""
+        for successor in reversed(self.successors):
+            if successor.change.holds(request.info["round"]) and successor.change.means(request.agent):
+                return successor.policy
+        return self.first

@@ -1,4 +1,4 @@
-"""The algorithms of stable-baselines3 as they are used here, and their networks as plain numbers."""
+"""Learners of stable-baselines3 for the environments, and their networks as plain numbers."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ except ImportError as error:
 class SharedDQN(stable_baselines3.DQN):
     """DQN in which every row explores by itself.
 
-    The original draws once for all rows, so that either all players try something or none does: nobody would ever
-    see what one player's deviation alone brings.
+    The original draws once for all rows, so that either all players explore or none does. The effect of a single
+    player's deviation would never be observed.
     """
 
     def predict(
@@ -41,17 +41,17 @@ class SharedDQN(stable_baselines3.DQN):
         episode_start: NDArray[Any] | None = None,
         deterministic: bool = False,
     ) -> tuple[NDArray[Any], tuple[NDArray[Any], ...] | None]:
-        """The best choices, some replaced by drawn ones unless `deterministic`."""
+        """The best choices, some of them replaced by random ones unless `deterministic`."""
         space: Any = self.action_space
         choices, state = self.policy.predict(observation, state, episode_start, True)
         if not deterministic and choices.ndim:
-            lost = np.random.random(len(choices)) < self.exploration_rate
-            choices = np.where(lost, np.random.randint(int(space.n), size=len(choices)), choices)
+            explores = np.random.random(len(choices)) < self.exploration_rate
+            choices = np.where(explores, np.random.randint(int(space.n), size=len(choices)), choices)
         return choices, state
 
 
 def make_rows(settings: TrainSettings) -> SharedVecEnv:
-    """The environment to train on."""
+    """Make the environment to train on."""
     return SharedVecEnv(
         settings.environment,
         copies=settings.copies or 1,
@@ -63,7 +63,7 @@ def make_rows(settings: TrainSettings) -> SharedVecEnv:
 
 
 def make_models(settings: TrainSettings) -> list[Any]:
-    """Fresh learners: one for all players, or one for each seat (`settings.networks`).
+    """Make fresh learners: one for all players, or one for each seat (`settings.networks`).
 
     Raises:
         SettingsError: an argument of the algorithm is unknown or impossible.
@@ -72,39 +72,39 @@ def make_models(settings: TrainSettings) -> list[Any]:
     if settings.networks == SHARED:
         return [make_model(settings, env)]
     seats = Lockstep(env).seats
-    # NumPy's global stream, which stable-baselines3 seeds, takes 32 bits.
-    seeds = [int(one.generate_state(1)[0]) for one in np.random.SeedSequence(settings.seed).spawn(len(seats))]
+    # stable-baselines3 seeds NumPy's global stream, which takes 32 bits.
+    seeds = [int(sequence.generate_state(1)[0]) for sequence in np.random.SeedSequence(settings.seed).spawn(len(seats))]
     return [make_model(settings, seat, seed) for seat, seed in zip(seats, seeds, strict=True)]
 
 
 def make_model(settings: TrainSettings, env: SharedVecEnv, seed: int | None = None) -> Any:
-    """A fresh learner; `seed` replaces that of the settings.
+    """Make a fresh learner; `seed` replaces that of the settings.
 
     Raises:
         SettingsError: an argument of the algorithm is unknown or impossible.
     """
     kinds: dict[str, Any] = {DQN: SharedDQN, MASKABLE_PPO: MaskablePPO}
-    given = dict(settings.hyper)
+    arguments = dict(settings.hyper)
     if settings.algo == DQN:
-        given["replay_buffer_class"] = PresentReplayBuffer
+        arguments["replay_buffer_class"] = PresentReplayBuffer
     elif settings.algo == MASKABLE_PPO:
-        given["rollout_buffer_class"] = DecidedRolloutBuffer
+        arguments["rollout_buffer_class"] = DecidedRolloutBuffer
     kind = kinds.get(settings.algo or "", stable_baselines3.PPO)
     try:
         with warnings.catch_warnings():
-            # A last mini-batch that is smaller than the others does no harm.
+            # A smaller last mini-batch does no harm.
             warnings.filterwarnings("ignore", "You have specified a mini-batch size", UserWarning)
-            return kind("MlpPolicy", env, seed=settings.seed if seed is None else seed, device="cpu", **given)
+            return kind("MlpPolicy", env, seed=settings.seed if seed is None else seed, device="cpu", **arguments)
     except (TypeError, ValueError, AssertionError) as error:
-        why = f"{settings.algo} refuses them ({error})"
-        raise SettingsError("hyper", dict(settings.hyper), why) from error
+        reason = f"{settings.algo} refuses them ({error})"
+        raise SettingsError("hyper", dict(settings.hyper), reason) from error
 
 
 def export(models: Sequence[Any], settings: TrainSettings, about: dict[str, Any]) -> Network:
-    """The network that decides, or one for each seat, as plain numbers.
+    """Export the learners' network, or their networks by seat, as plain numbers.
 
     Raises:
-        SettingsError: it is not a plain chain of layers.
+        SettingsError: a network is not a plain chain of layers.
     """
     networks = [_export(model, settings, about) for model in models]
     if settings.networks == SHARED:
@@ -115,7 +115,7 @@ def export(models: Sequence[Any], settings: TrainSettings, about: dict[str, Any]
 
 
 def _export(model: Any, settings: TrainSettings, about: dict[str, Any]) -> Network:
-    """One learner's network.
+    """Export one learner's network.
 
     Raises:
         SettingsError: it is not a plain chain of layers.
@@ -126,14 +126,14 @@ def _export(model: Any, settings: TrainSettings, about: dict[str, Any]) -> Netwo
         parts, output = [*model.policy.mlp_extractor.policy_net, model.policy.action_net], LOGITS
     linear = [part for part in parts if isinstance(part, nn.Linear)]
     between = {type(part) for part in parts if not isinstance(part, nn.Linear)}
-    known = {nn.Tanh: "tanh", nn.ReLU: "relu"}
-    if len(between) > 1 or not between <= set(known):
+    activations = {nn.Tanh: "tanh", nn.ReLU: "relu"}
+    if len(between) > 1 or not between <= set(activations):
         raise SettingsError("hyper", dict(settings.hyper), "only networks of layers with tanh or ReLU can be kept")
     return Network(
         scenario=settings.env,
         features=model.env.unwrapped.rows.names,
         layers=tuple((_plain(part.weight), _plain(part.bias)) for part in linear),
-        activation=known[between.pop()] if between else "tanh",
+        activation=activations[between.pop()] if between else "tanh",
         output=output,
         about=about,
     )

@@ -1,8 +1,8 @@
-"""Buffers that leave out what nobody decided: rows off turn, and rows whose player has left.
+"""Buffers that leave out rows without a decision: those off turn, and those whose player has left.
 
-Such rows are stepped along, because a batch has a fixed size, but their choices do not matter: they would only make
-batches longer and advantages smaller. Returns and advantages are computed over all steps before anything is left out,
-so what a choice led to is counted whole.
+Such rows are stepped too, because a batch has a fixed size, but their choices have no effect: they would only make
+batches longer and advantages smaller. Returns and advantages are computed over all steps before rows are left out, so
+that all consequences of a choice count.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _PARTS = ("observations", "actions", "values", "log_probs", "advantages", "retur
 
 
 class DecidedRolloutBuffer(MaskableRolloutBuffer):
-    """A rollout buffer of MaskablePPO that gives out only rows with more than one legal choice."""
+    """A rollout buffer of MaskablePPO whose batches contain only rows with more than one legal choice."""
 
     generator_ready: bool
 
     def get(self, batch_size: int | None = None) -> Generator[Any, None, None]:
-        """Mini-batches in random order."""
+        """Yield mini-batches in random order."""
         if not self.full:
             raise AssertionError("the rollout is not complete")
         if not self.generator_ready:
@@ -41,7 +41,7 @@ class DecidedRolloutBuffer(MaskableRolloutBuffer):
         if not len(decided):
             return
         order = np.random.permutation(decided)
-        # The last batch takes in a small rest: advantages are normalised per batch, and a batch of one has no spread.
+        # A small remainder joins the other batches: advantages are normalised per batch, and one row has no spread.
         size = batch_size or len(order)
         pieces = max(1, round(len(order) / size))
         for batch in np.array_split(order, pieces):
@@ -49,13 +49,13 @@ class DecidedRolloutBuffer(MaskableRolloutBuffer):
 
 
 class PresentReplayBuffer(ReplayBuffer):
-    """A replay buffer of DQN that does not take in rows whose player had left."""
+    """A replay buffer of DQN that leaves out rows whose player had left."""
 
     pos: int
     full: bool
 
     def __init__(self, buffer_size: int, *args: Any, n_envs: int = 1, **kwargs: Any) -> None:
-        # Rows come and go, so transitions are kept one by one and not row by row.
+        # Players leave, so transitions are stored one by one instead of row by row.
         super().__init__(buffer_size, *args, n_envs=1, **kwargs)
 
     def add(
@@ -67,14 +67,14 @@ class PresentReplayBuffer(ReplayBuffer):
         done: NDArray[Any],
         infos: list[dict[str, Any]],
     ) -> None:
-        """Take in one step of all rows."""
-        kept = [row for row, info in enumerate(infos) if "vacant" not in info][-self.buffer_size :]
-        places = (self.pos + np.arange(len(kept))) % self.buffer_size
-        self.observations[places, 0] = obs[kept]
-        self.next_observations[places, 0] = next_obs[kept]
-        self.actions[places, 0] = np.asarray(action)[kept].reshape(len(kept), self.action_dim)
-        self.rewards[places, 0] = reward[kept]
-        self.dones[places, 0] = done[kept]
-        self.timeouts[places, 0] = [infos[row].get("TimeLimit.truncated", False) for row in kept]
-        self.full = self.full or self.pos + len(kept) >= self.buffer_size
-        self.pos = (self.pos + len(kept)) % self.buffer_size
+        """Add one step of all rows."""
+        present = [row for row, info in enumerate(infos) if "vacant" not in info][-self.buffer_size :]
+        slots = (self.pos + np.arange(len(present))) % self.buffer_size
+        self.observations[slots, 0] = obs[present]
+        self.next_observations[slots, 0] = next_obs[present]
+        self.actions[slots, 0] = np.asarray(action)[present].reshape(len(present), self.action_dim)
+        self.rewards[slots, 0] = reward[present]
+        self.dones[slots, 0] = done[present]
+        self.timeouts[slots, 0] = [infos[row].get("TimeLimit.truncated", False) for row in present]
+        self.full = self.full or self.pos + len(present) >= self.buffer_size
+        self.pos = (self.pos + len(present)) % self.buffer_size

@@ -1,8 +1,8 @@
-"""A training at rest: everything that is needed to go on as if it had never stopped, in one file of plain arrays.
+"""Checkpoints of a training, from which it continues as if it had never stopped, as a file of plain arrays.
 
-Kept are the learner's weights and its optimiser, the transitions of DQN, every random stream (also the global ones of
-NumPy and torch, which stable-baselines3 draws from), and the environments in the middle of their episodes. A file that
-is read executes nothing: it holds numbers and JSON.
+A checkpoint holds the learner's weights and its optimiser, the transitions of DQN, every random stream (also the global
+ones of NumPy and torch, which stable-baselines3 draws from), and the environments in the middle of their episodes. The
+file holds numbers and JSON only; reading it executes nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _REPLAY = ("observations", "next_observations", "actions", "rewards", "dones", "
 
 
 def save_checkpoint(path: Path, models: Sequence[Any]) -> None:
-    """Write down a learner, or those of all seats, between two rollouts.
+    """Write a checkpoint of a learner, or of those of all seats, between two rollouts.
 
     Raises:
         RunError: it cannot be written.
@@ -36,24 +36,25 @@ def save_checkpoint(path: Path, models: Sequence[Any]) -> None:
         "rows": models[0].env.unwrapped.rows.get_state(),
     }
     for seat, model in enumerate(models):
-        own, told = _learner(model)
+        own, learner_state = _pack_learner(model)
         arrays |= {_prefix(seat) + name: value for name, value in own.items()}
-        state |= {_prefix(seat) + name: value for name, value in told.items()}
+        state |= {_prefix(seat) + name: value for name, value in learner_state.items()}
     write_whole(path, pack_arrays(arrays, state, level=1))
 
 
 def _prefix(seat: int) -> str:
-    """What stands before the names of what is a seat's own; nothing before the first's, or the only learner's."""
+    """The prefix of a seat's entries; empty for the first seat or the only learner."""
     return f"seat_{seat}/" if seat else ""
 
 
-def _own(saved: Mapping[str, Any], seat: int) -> dict[str, Any]:
+def _seat_entries(saved: Mapping[str, Any], seat: int) -> dict[str, Any]:
+    """The entries of one seat, without their prefix."""
     prefix = _prefix(seat)
     return {name.removeprefix(prefix): value for name, value in saved.items() if name.startswith(prefix)}
 
 
-def _learner(model: Any) -> tuple[Arrays, dict[str, Any]]:
-    """All of one learner that the others do not share."""
+def _pack_learner(model: Any) -> tuple[Arrays, dict[str, Any]]:
+    """The arrays and the other state of one learner."""
     arrays: Arrays = {"last_obs": model._last_obs, "last_starts": np.asarray(model._last_episode_starts)}
     for name, value in model.policy.state_dict().items():
         arrays[f"policy/{name}"] = value.cpu().numpy()
@@ -73,7 +74,7 @@ def _learner(model: Any) -> tuple[Arrays, dict[str, Any]]:
 
 
 def load_checkpoint(path: Path, models: Sequence[Any]) -> None:
-    """Put fresh learners of the same settings where the saved ones were.
+    """Restore fresh learners of the same settings from a checkpoint.
 
     Raises:
         RunError: the file is damaged, or belongs to other settings.
@@ -81,9 +82,9 @@ def load_checkpoint(path: Path, models: Sequence[Any]) -> None:
     try:
         arrays, state = read_arrays(path)
         for seat, model in enumerate(models):
-            _restore(model, _own(arrays, seat), _own(state, seat))
+            _restore(model, _seat_entries(arrays, seat), _seat_entries(state, seat))
         models[0].env.unwrapped.rows.set_state(state["rows"])
-        # Last, because making the learners drew from them.
+        # The global streams come last, because making the learners drew from them.
         torch.set_rng_state(torch.as_tensor(arrays["torch"]))
         np.random.set_state(
             {
@@ -94,8 +95,8 @@ def load_checkpoint(path: Path, models: Sequence[Any]) -> None:
             }
         )
     except (*DAMAGED, RuntimeError, OSError) as error:
-        why = getattr(error, "strerror", None) or str(error).split("\n")[0]
-        raise RunError(f"{path}: cannot be continued ({why}); train again into another folder with -o") from error
+        reason = getattr(error, "strerror", None) or str(error).split("\n")[0]
+        raise RunError(f"{path}: cannot be continued ({reason}); train again into another folder with -o") from error
 
 
 def _restore(model: Any, arrays: Arrays, state: dict[str, Any]) -> None:

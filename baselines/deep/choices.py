@@ -1,7 +1,7 @@
-"""What the outputs of a network stand for: one choice each, also where an environment takes any number.
+"""The choices that a network's outputs stand for, one choice per output.
 
-With discrete choices output k is choice k. Where a choice is a number in a range, the outputs stand for numbers: those
-that the scenario names (`Learning.numbers`), or equally spaced ones from the lowest to the highest.
+With discrete choices, output k is choice k. Where a choice is a number in a range, outputs stand for the numbers of
+`Learning.numbers`, or else for equally spaced numbers from the lowest to the highest.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from llm_coop_envs.baselines.learning import learning_of, scenario_name
 from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.errors import SettingsError
 
-#: How many equally spaced numbers stand for a range, where the scenario names none.
+#: The number of equally spaced numbers that stand for a range if the scenario names none.
 POINTS = 101
 
 
 class Choices:
-    """The choices of one environment, as a network with `n` outputs numbers them.
+    """The choices of one environment, numbered as the `n` outputs of a network.
 
     Raises:
         SettingsError: choices of this kind cannot be learned.
@@ -42,11 +42,11 @@ class Choices:
         self.n = self._numbers.shape[1]
 
     def values(self, outputs: NDArray[np.int64]) -> NDArray[Any]:
-        """The choices of all players, from one output each; the form `advance` takes."""
+        """The choices of all players, as `advance` takes them, from one output each."""
         if self._numbers is None:
             return outputs
         return self._numbers[np.arange(len(outputs)), outputs]
 
     def value(self, player: int, output: int) -> float | int:
-        """One player's choice."""
+        """The choice of one player."""
         return output if self._numbers is None else float(self._numbers[player, output])

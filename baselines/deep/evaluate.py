@@ -1,4 +1,4 @@
-"""How a network plays while it is trained: episodes on the array view, measured as all episodes are.
+"""Evaluate a network during training, by episodes on the array view.
 
 Trained policies are compared by `llm-coop evaluate`.
 """
@@ -22,26 +22,28 @@ Row = dict[str, Any]
 
 
 def play_episode(network: Network, env: ScenarioEnv, seed: int, *, play: str) -> Row:
-    """One episode on the array view of an environment made with `record=True`; `play` is `"sample"` or `"best"`.
+    """Play one episode in an environment made with `record=True`; `play` is `"sample"` or `"best"`.
 
-    The network, in all seats, draws from `SeedSequence([seed, 1])`.
+    The network plays all seats and draws from `SeedSequence([seed, 1])`.
 
     Returns:
         `seed`, `return_mean` (the players' mean sum of rewards) and the scenario's measures.
     """
     rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, 1])))
     choices = Choices(env)
-    wanted = columns(network, numeric_names(env))
+    features = columns(network, numeric_names(env))
     total = np.zeros(env.n_players)
     outputs = np.zeros(env.n_players, dtype=np.int64)
     env.begin(seed)
     while not env.over:
         if env.phase != TALK:
-            who = env.on_turn
-            seen = numeric_rows(env)[who][:, wanted]
+            players = env.on_turn
+            seen = numeric_rows(env)[players][:, features]
             masks = env.masks()
-            legal = np.ones((len(who), choices.n), dtype=np.bool_) if masks is None else masks[who] > 0
-            outputs[who] = network.sample(seen, legal, rng, who) if play == SAMPLE else network.best(seen, legal, who)
+            legal = np.ones((len(players), choices.n), dtype=np.bool_) if masks is None else masks[players] > 0
+            outputs[players] = (
+                network.sample(seen, legal, rng, players) if play == SAMPLE else network.best(seen, legal, players)
+            )
         env.advance(choices.values(outputs))
         total += env.rewards
     measured = find_scenario(network.scenario).episode_metrics(env.events)
@@ -49,10 +51,10 @@ def play_episode(network: Network, env: ScenarioEnv, seed: int, *, play: str) ->
 
 
 def means(rows: Sequence[Row]) -> dict[str, float]:
-    """The means of all numbers in the rows, over the episodes that have them."""
-    found: dict[str, float] = {}
+    """The mean of every number in the rows, over the episodes that have it."""
+    averages: dict[str, float] = {}
     for name in rows[0]:
         values = [row[name] for row in rows if isinstance(row.get(name), int | float)]
         if name != "seed" and values:
-            found[name] = float(np.mean(values))
-    return found
+            averages[name] = float(np.mean(values))
+    return averages

@@ -1,6 +1,8 @@
-"""The folder of a training: what it holds besides the manifest, which says what is trained and how far it is.
+"""The run folder of a training.
 
-checkpoint.npz    everything needed to go on
+Besides the manifest, with the settings and the progress, it holds:
+
+checkpoint.npz    everything needed to continue
 policy.npz        the latest policy; `policies/` holds one for each evaluation
 evaluations.csv   one row per evaluated episode
 logs/1/, ...      what stable-baselines3 logs, per session (CSV, and TensorBoard where it is installed)
@@ -23,13 +25,13 @@ EVALUATIONS, LOGS, MODEL = "evaluations.csv", "logs", "model.zip"
 
 @dataclass(kw_only=True)
 class TrainingFolder(RunFolder):
-    """A training; its manifest holds the fields of the settings, and how many steps are `done`."""
+    """A training; its manifest holds the fields of the settings and the number of steps `done`."""
 
     kind: ClassVar[str] = "training"
 
     @property
     def done(self) -> int:
-        """How many steps are behind the checkpoint."""
+        """The number of steps up to the checkpoint."""
         return int(self.manifest["done"])
 
     def _check(self) -> None:
@@ -37,7 +39,7 @@ class TrainingFolder(RunFolder):
 
 
 def open_folder(path: Path, settings: TrainSettings) -> TrainingFolder:
-    """Begin a training in a folder, or continue the one that is there.
+    """Begin a training in a folder, or open the one in it.
 
     Raises:
         RunError: the folder holds something else, or cannot be written.

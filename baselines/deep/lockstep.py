@@ -1,8 +1,8 @@
-"""One learner per seat, all in the same environments: nobody shares a weight, a buffer or a gradient.
+"""Independent learners, one per seat, in the same environments: they share no weights, buffers or gradients.
 
-Each learner is one of stable-baselines3 with an environment of its own, which shows it the rows of its seat. All of
-them step together. Each runs in a thread, but only one at a time and always in the same order, so that the random
-streams that stable-baselines3 shares between them are drawn from in the same order every time.
+Each is a learner of stable-baselines3 with its own environment, which shows it the rows of its seat. All learners step
+together. Each runs in a thread, but only one at a time and always in the same order. So they draw from the random
+streams that stable-baselines3 shares between them in the same order every time.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from llm_coop_envs.baselines.deep.vecenv import SharedVecEnv
 
 
 class _Stopped(BaseException):
-    """Another seat's learner has failed."""
+    """Another seat's learner failed."""
 
 
 class Lockstep:
-    """The seats of environments, and whose turn it is; the first seat's learner runs in the calling thread."""
+    """Lets the learners of all seats run in turn; the first seat's learner runs in the calling thread."""
 
     def __init__(self, env: SharedVecEnv) -> None:
         self.env = env
@@ -34,14 +34,14 @@ class Lockstep:
         self._failed: BaseException | None = None
 
     def wait(self, seat: int) -> None:
-        """Let the other seats go on, until each of them waits too."""
+        """Let the other seats run until each of them waits too."""
         self._turns[(seat + 1) % len(self._turns)].release()
         self._turns[seat].acquire()
         if self._failed is not None:
             raise _Stopped
 
     def run(self, learners: Sequence[Callable[[], None]]) -> None:
-        """Run every seat's learner to its end; what one of them raises is raised."""
+        """Run every seat's learner to its end, and raise the first error of any of them."""
 
         def play(seat: int) -> None:
             try:
@@ -79,18 +79,18 @@ class SeatVecEnv(SharedVecEnv):
         super(SharedVecEnv, self).__init__(len(whole.rows.games), whole.observation_space, whole.action_space)
 
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
-        """Nothing: all seats have the same episodes, seeded when the environments were made."""
+        """Do nothing: all seats play the same episodes, seeded when the environments were made."""
         return [None] * self.num_envs
 
     def reset(self) -> NDArray[np.float32]:
-        """Begin the next episode of every copy; the first seat does it."""
+        """Begin the next episode of every copy, which the first seat does for all."""
         if not self._seat:
             self._lockstep.seen = self._lockstep.env.reset()
         self.reset_infos = [{} for _ in range(self.num_envs)]
         return self._lockstep.seen[self._mine]
 
     def step_async(self, actions: NDArray[Any]) -> None:
-        """Keep the choices of this seat."""
+        """Store the choices of this seat."""
         self._lockstep.outputs[self._mine] = actions
 
     def step_wait(self) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]:
@@ -110,5 +110,5 @@ class SeatVecEnv(SharedVecEnv):
         self._lockstep.run(learners)
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """What this seat may choose now, in every copy."""
+        """The legal choices of this seat in every copy."""
         return super().action_masks()[self._mine]

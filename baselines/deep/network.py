@@ -1,7 +1,7 @@
-"""Small networks as plain numbers: forward in NumPy, kept in one file that is read without executing anything.
+"""Small networks as plain numbers, with forward passes in NumPy and files that execute nothing when read.
 
-The file is an `.npz` (arrays only, no pickle): `w0`, `b0`, `w1`, ... the layers' weights, and a description that
-says what the network was trained on and how.
+A file is an `.npz` (arrays only, no pickle) of the layers' weights `w0`, `b0`, `w1`, ... and a description of what the
+network was trained on and how.
 """
 
 from __future__ import annotations
@@ -18,10 +18,9 @@ from llm_coop_envs.baselines.stored import SUFFIX
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.storage.arrays import DAMAGED, pack_arrays, read_arrays
 
-FORMAT = 2
-#: Of files that hold one network per seat.
-APART = 3
-#: What the last layer gives: logarithms of chances up to a constant, values of choices, or one number from -1 to 1.
+#: The format of files, and of files with one network per seat.
+FORMAT, APART = 2, 3
+#: Kinds of outputs: log-probabilities up to a constant, values of choices, or one number from -1 to 1.
 LOGITS, VALUES, NUMBERS = "logits", "values", "numbers"
 
 _ACTIVATIONS: Mapping[str, Callable[[NDArray[np.float32]], NDArray[np.float32]]] = {
@@ -35,12 +34,13 @@ class Network:
     """A trained network.
 
     Attributes:
-        scenario: its name; empty if it is not known.
-        features: the columns it reads, in order; empty for all that `NumericView` shows.
-        layers: weights (outputs, inputs) and biases of each layer; one network per seat: (seats, outputs, inputs).
-        activation: between layers, `"tanh"` or `"relu"`.
+        scenario: the scenario's name; empty if unknown.
+        features: the columns it reads, in order; empty for all columns of `NumericView`.
+        layers: weights (outputs, inputs) and biases (outputs,) of each layer; with one network per seat, both have
+            seats as their first axis.
+        activation: the function between layers, `"tanh"` or `"relu"`.
         output: `"logits"`, `"values"` or `"numbers"`.
-        about: everything else that is known of its training; JSON data.
+        about: everything else about its training, as JSON data.
     """
 
     scenario: str
@@ -52,12 +52,12 @@ class Network:
 
     @property
     def n_choices(self) -> int:
-        """How many outputs there are."""
+        """The number of outputs."""
         return int(self.layers[-1][1].shape[-1])
 
     @property
     def seats(self) -> int | None:
-        """How many seats have a network of their own; `None`: one network for all."""
+        """The number of seats with their own network; `None`: one network for all."""
         weights = self.layers[0][0]
         return len(weights) if weights.ndim == 3 else None
 
@@ -72,7 +72,7 @@ class Network:
 
         Args:
             observations: (rows, features).
-            seats: (rows,) who sees them; needed where each seat has a network of its own.
+            seats: (rows,) the observing seats; needed where each seat has its own network.
         """
         act = _ACTIVATIONS[self.activation]
         x = np.asarray(observations, dtype=np.float32)
@@ -94,7 +94,7 @@ class Network:
         masks: NDArray[Any],
         seats: NDArray[np.integer[Any]] | None = None,
     ) -> NDArray[np.int64]:
-        """The legal choice with the highest output for each row, the first one on ties."""
+        """The legal choice with the highest output for each row, the first of several."""
         choices: NDArray[np.int64] = np.where(masks, self.outputs(observations, seats), -np.inf).argmax(axis=1)
         return choices
 
@@ -105,9 +105,9 @@ class Network:
         rng: np.random.Generator,
         seats: NDArray[np.integer[Any]] | None = None,
     ) -> NDArray[np.int64]:
-        """A legal choice for each row, drawn with the network's chances; one uniform number per row is consumed.
+        """Draw a legal choice for each row with the network's probabilities, by one uniform number per row.
 
-        A network of values has no chances: its best choice is taken.
+        A network of values has no probabilities: its best choice is taken.
         """
         if self.output == VALUES:
             return self.best(observations, masks, seats)
@@ -120,8 +120,8 @@ class Network:
 
     def to_bytes(self) -> bytes:
         """The file's content; the same network gives the same bytes."""
-        told = ("scenario", "features", "activation", "output", "about")
-        meta = {"format": FORMAT if self.seats is None else APART, **{name: getattr(self, name) for name in told}}
+        described = ("scenario", "features", "activation", "output", "about")
+        meta = {"format": FORMAT if self.seats is None else APART, **{name: getattr(self, name) for name in described}}
         arrays: dict[str, NDArray[Any]] = {}
         for k, (weights, bias) in enumerate(self.layers):
             arrays |= {f"w{k}": weights, f"b{k}": bias}
@@ -129,7 +129,7 @@ class Network:
 
 
 def read_network(path: Path) -> Network:
-    """The network in a file.
+    """Read the network in a file.
 
     Raises:
         RunError: it cannot be read, or is no network of this package.
@@ -172,10 +172,10 @@ def read_network(path: Path) -> Network:
 
 
 def columns(network: Network, names: Sequence[str]) -> list[int]:
-    """Where the features that a network reads stand among `names`.
+    """The positions in `names` of the features that a network reads.
 
     Raises:
-        ValueError: one is not there; the message is its name.
+        ValueError: a feature is missing; the message is its name.
     """
     at = {name: k for k, name in enumerate(names)}
     missing = [name for name in network.features if name not in at]

@@ -1,9 +1,9 @@
-"""Trained networks in any seats: policies named `sb3:NAME`, `sb3:FOLDER` or `sb3:FILE` in studies.
+"""Trained networks as policies: `sb3:NAME`, `sb3:FOLDER` or `sb3:FILE`.
 
-A file is one of ours, or one that stable-baselines3 saved of a learner that saw `NumericView`.
-With a pattern such as `sb3:bertrand_dqn_*` each episode of a condition has the network of another training, in turn.
+A file is one of this package, or a model that stable-baselines3 saved of a learner on `NumericView`. With a pattern
+such as `sb3:bertrand_dqn_*`, each episode of a condition is played by the network of another training, in turn.
 
-Options: `play`, `"sample"` (draw from the network's chances) or `"best"`; by default as the training was set.
+Options: `play`, `"sample"` (draw from the network's probabilities) or `"best"`; by default as in the training.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from llm_coop_envs.baselines.deep.shipped import find_networks
 from llm_coop_envs.baselines.learning import learning_of
 from llm_coop_envs.baselines.stored import check_options, check_played
 from llm_coop_envs.core.array_env import TALK
+from llm_coop_envs.core.base_policy import Action, Policy
 from llm_coop_envs.core.policy import Episode, Request
 from llm_coop_envs.core.registry import find_scenario, scenario_of
 from llm_coop_envs.core.scenario import Row
 from llm_coop_envs.core.settings import ScenarioSettings
 from llm_coop_envs.errors import SettingsError
-from llm_coop_envs.policies.base import Action, Policy
 from llm_coop_envs.wrappers import NumericView
 from llm_coop_envs.wrappers.numeric import numeric_names
 
@@ -37,11 +37,11 @@ _TURN = "turn"
 
 
 def make(scenario: str, argument: str, options: Mapping[str, Any], chat: object = None) -> Policy:
-    """The policy that plays a network.
+    """Make the policy that plays a network.
 
     Raises:
-        SettingsError: no such policy, another scenario, or an option that there is not.
-        RunError: the file is no trained policy.
+        SettingsError: there is no such network, it plays another scenario, or an option is unknown.
+        RunError: the file is no trained network.
     """
     check_options(options, ("play",))
     networks = find_networks(argument)
@@ -51,34 +51,34 @@ def make(scenario: str, argument: str, options: Mapping[str, Any], chat: object 
     return kind(*networks, play=options.get("play"))
 
 
-# Making one is cheap, and finds everything that can be wrong.
+# Making a policy is cheap and checks everything.
 check = make
 
 
 class NetworkPolicy(Policy):
     """Plays a network; it is silent in talk, does not listen and learns nothing.
 
-    Where it knows only the first choices of the environment, rules of the scenario decide in the phases of which it
-    knows nothing (`Learning.partial`).
+    If the network knows only the first choices of the environment, rules of the scenario decide in the phases that it
+    was not trained for (`Learning.partial`).
 
     Raises:
-        SettingsError: `play` is neither.
+        SettingsError: `play` is unknown.
     """
 
     waits = False
 
     def __init__(self, network: Network, *, play: str | None = None) -> None:
-        wanted = network.about.get("play", BEST) if play is None else play
-        if wanted not in (SAMPLE, BEST):
-            raise SettingsError("play", wanted, f"must be {SAMPLE} or {BEST}")
+        mode = network.about.get("play", BEST) if play is None else play
+        if mode not in (SAMPLE, BEST):
+            raise SettingsError("play", mode, f"must be {SAMPLE} or {BEST}")
         self.network = network
-        self.play = wanted
+        self.play = mode
 
     def begin(self, episode: Episode) -> None:
         """Start an episode.
 
         Raises:
-            SettingsError: the network sees or chooses other things than there are in these settings.
+            SettingsError: the network was trained on other observations or choices than these settings have.
         """
         super().begin(episode)
         scenario = scenario_of(episode.scenario).name
@@ -91,12 +91,12 @@ class NetworkPolicy(Policy):
         partial = learning_of(scenario).partial(episode.settings)
         fits = partial is not None and partial.choices == self.network.n_choices
         self._rules = {phase: rule() for phase, rule in partial.rules.items()} if partial and fits else {}
-        known = {name: k for k, name in enumerate(env.feature_names)}
+        feature_columns = {name: k for k, name in enumerate(env.feature_names)}
         trained = [name for name in self._columns if name != _TURN and not name.startswith(_PHASE)]
-        if trained != list(known):
-            odd = sorted({*trained} ^ {*known}) or trained
-            why = f"it was trained with other settings, which change what it sees ({odd[0]})"
-            raise SettingsError("policy", "sb3", why)
+        if trained != list(feature_columns):
+            odd = sorted({*trained} ^ {*feature_columns}) or trained
+            reason = f"it was trained with other settings, which change what it sees ({odd[0]})"
+            raise SettingsError("policy", "sb3", reason)
         width = self.network.layers[0][0].shape[-1]
         if len(self._columns) != width:
             counts = f"it sees {width} columns, here are {len(self._columns)}"
@@ -113,7 +113,7 @@ class NetworkPolicy(Policy):
             raise SettingsError("policy", "sb3", f"it was trained with other settings: {counts}")
 
     def check_learned(self, settings: ScenarioSettings) -> None:
-        """Raise `SettingsError` if these settings are another game than the network was trained in."""
+        """Raise `SettingsError` if the network was trained in another game than these settings."""
         training = self.network.about.get("training")
         if training is None:
             return
@@ -123,7 +123,7 @@ class NetworkPolicy(Policy):
             raise SettingsError("policy", "sb3", "was trained in another game; it is compared where it has learned")
 
     async def act(self, requests: Sequence[Request]) -> Sequence[Action]:
-        """Answer all requests at once."""
+        """Answer all requests."""
         actions: list[Action] = [{"message": ""} for _ in requests]
         decided: list[int] = []
         for k, request in enumerate(requests):
@@ -133,8 +133,8 @@ class NetworkPolicy(Policy):
             elif phase != TALK:
                 decided.append(k)
         if decided:
-            asked = [requests[k] for k in decided]
-            for k, output in zip(decided, self._decide(asked), strict=True):
+            deciding = [requests[k] for k in decided]
+            for k, output in zip(decided, self._decide(deciding), strict=True):
                 actions[k] = {"choice": output}
         return actions
 
@@ -155,13 +155,13 @@ class NetworkPolicy(Policy):
             return [self._view.choice(number) for number in network.outputs(seen)[:, 0].clip(-1, 1)]
         drawn = self.play == SAMPLE
         outputs = network.sample(seen, legal, self.episode.rng, seats) if drawn else network.best(seen, legal, seats)
-        return [self._choices.value(*one) for one in zip(seats.tolist(), outputs.tolist(), strict=True)]
+        return [self._choices.value(*seat_output) for seat_output in zip(seats.tolist(), outputs.tolist(), strict=True)]
 
 
 class EachTraining(NetworkPolicy):
-    """Several trainings of the same: the n-th episode of a condition is played by the n-th of them, then anew.
+    """Plays several trainings with the same settings: episode n of a condition has network n, modulo their number.
 
-    So episodes count trainings, which is what differs; a trained network does the same in every episode.
+    So the episodes of a condition are a sample of trainings.
     """
 
     def __init__(self, *networks: Network, play: str | None = None) -> None:
@@ -169,7 +169,7 @@ class EachTraining(NetworkPolicy):
         self._networks = networks
 
     def learn(self, settings: ScenarioSettings, seed: int, number: int) -> Row:
-        """Take the network of one training.
+        """Choose the network for episode `number` of a condition.
 
         Returns:
             `training_seed`.

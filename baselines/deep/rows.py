@@ -1,8 +1,8 @@
 """Several copies of an environment as one batch of rows, for learners that share one network between all players.
 
-Row `copy * players + player` is one player of one copy. Everything happens on the environments' array view; NumPy is
-all that is needed. What a row sees is what the numeric view shows (`wrappers.NumericView`), with three additions that
-a batch of fixed size needs:
+Row `copy * players + player` is one player of one copy. The environments are played through their array view, with
+NumPy only. Rows show the columns of the numeric view (`wrappers.NumericView`). A batch of fixed size needs three more
+rules:
 
 * An episode that ends is followed by the next one at once: a row then shows the first observation of the new episode,
   and `Step.last` holds the one the old episode ended with.
@@ -31,16 +31,16 @@ from llm_coop_envs.wrappers.numeric import numeric_names, numeric_rows
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one step of all rows brought.
+    """The results of one step, by row.
 
     Attributes:
-        rewards: unscaled, per row.
-        done: whose episode ended.
-        truncated: whose episode was cut by a clock (a part of `done`).
-        vacant: whose player had left before this step.
-        last: the last observations of the episodes that ended, per row; zeros elsewhere.
-        returns: per row, the sum of the rewards of the episode so far, this step included.
-        lengths: per row, how many steps of the episode the player was there.
+        rewards: unscaled rewards.
+        done: whether the row's episode ended.
+        truncated: whether the episode was cut by a clock (a part of `done`).
+        vacant: whether the row's player had left before this step.
+        last: the last observations of the episodes that ended; zeros elsewhere.
+        returns: the sum of the rewards of the episode so far, including this step.
+        lengths: the number of steps of the episode in which the player was present.
     """
 
     rewards: NDArray[np.float64]
@@ -53,21 +53,20 @@ class Step:
 
 
 def episode_seed(seed: int, copy: int, episode: int) -> int:
-    """The environment's seed of one episode of one copy: 64 bits, the same wherever and whenever it is played."""
+    """Derive the environment's seed of one episode of one copy, 64 bits."""
     return int(np.random.SeedSequence(seed, spawn_key=(copy, episode)).generate_state(1, np.uint64)[0])
 
 
 class SharedRows:
-    """The rows; see the module.
+    """The batch of rows; see the module.
 
-    `make` is called once per copy; the e-th episode of copy k is played with `episode_seed(seed, k, e)`; for `points`
-    see `Choices`.
+    `make` is called once per copy. The e-th episode of copy k is played with `episode_seed(seed, k, e)`.
 
     Attributes:
-        names: the observations' columns.
-        observations: (rows, columns) what every row sees now.
-        masks: (rows, choices) what every row may choose now, boolean.
-        decides: (rows,) for which it matters what they choose now.
+        names: the columns of observations.
+        observations: (rows, columns) the current observations.
+        masks: (rows, choices) which choices are legal now.
+        decides: (rows,) whether the row is on turn and has more than one legal choice.
 
     Raises:
         SettingsError: `copies` or `seed` is not possible, or the game has a regulator.
@@ -86,7 +85,7 @@ class SharedRows:
         self.n_rows = copies * self.players
         low, high = (np.broadcast_to(bound, (len(first.feature_names),)) for bound in first.feature_bounds)
         flags = self.width - len(low)
-        # Vacant rows show zeros, which must lie inside as well.
+        # Vacant rows show zeros, which must lie within the bounds too.
         self.low = np.minimum(np.concatenate([low, np.zeros(flags)]), 0).astype(np.float32)
         self.high = np.maximum(np.concatenate([high, np.ones(flags)]), 0).astype(np.float32)
         self.observations = np.zeros((self.n_rows, self.width), dtype=np.float32)
@@ -99,17 +98,17 @@ class SharedRows:
         self.seed(seed)
 
     def seed(self, seed: int) -> None:
-        """Start counting episodes anew, from the next `reset` on.
+        """Set the seed, and count episodes from 0 at the next `reset`.
 
         Raises:
-            SettingsError: it is no integer, 0 or more.
+            SettingsError: the seed is no integer, 0 or more.
         """
         # stable-baselines3 draws seeds with NumPy.
         self._seed = require_int("seed", int(seed) if isinstance(seed, np.integer) else seed, 0)
         self._episodes = [0] * len(self.games)
 
     def reset(self) -> NDArray[np.float32]:
-        """Begin the next episode of every copy; what every row sees."""
+        """Begin the next episode of every copy; returns the observations."""
         for copy in range(len(self.games)):
             self._begin(copy)
         self._begun = True
@@ -120,8 +119,8 @@ class SharedRows:
         """Play one step of every copy.
 
         Args:
-            outputs: one choice per row, as a network numbers them. Those of vacant rows and of players off turn are
-                ignored; what is illegal is replaced by the environment.
+            outputs: one choice per row, numbered as a network's outputs. Those of vacant rows and of players off turn
+                are ignored; the environment replaces illegal ones.
 
         Raises:
             ResetNeeded: before the first `reset`.
@@ -134,7 +133,7 @@ class SharedRows:
         truncated = np.zeros(self.n_rows, dtype=np.bool_)
         vacant = np.zeros(self.n_rows, dtype=np.bool_)
         last = np.zeros((self.n_rows, self.width), dtype=np.float32)
-        # Copies begin anew below, so what they brought in the finished episode is kept first.
+        # Finished copies begin anew below, so the results of their episode are taken first.
         returns, lengths = self._returns, self._lengths
         for copy, game in enumerate(self.games):
             rows = self._rows(copy)
@@ -152,7 +151,7 @@ class SharedRows:
                 playing = still
                 if game.over or game.phase != TALK:
                     break
-                # In talk there is nothing to choose.
+                # Talk steps have no choices, so they are played silently.
                 outputs = self._silence
             vacant[rows] = ~present
             returns[rows] += rewards[rows]
@@ -169,7 +168,7 @@ class SharedRows:
         return step
 
     def get_state(self) -> dict[str, Any]:
-        """Everything needed to go on from here, as JSON data.
+        """Everything needed to continue from here, as JSON data.
 
         Raises:
             ResetNeeded: before the first `reset`.
@@ -185,11 +184,11 @@ class SharedRows:
         }
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Go on where `get_state` was called.
+        """Continue from the state of `get_state`.
 
         Raises:
             SnapshotError: the state belongs to another environment.
-            SettingsError: it is of another number of copies.
+            SettingsError: the state has another number of copies.
         """
         if len(state["games"]) != len(self.games):
             raise SettingsError("copies", len(self.games), f"the saved state has {len(state['games'])} copies")

@@ -1,7 +1,7 @@
-"""Networks in the files that stable-baselines3 saves (`model.save("model.zip")`), read without executing anything.
+"""Read networks from the files of stable-baselines3 (`model.save("model.zip")`) without executing anything.
 
-Only the weights are loaded, and the description is read as JSON: the pickled objects in it are left alone. What was
-trained on `NumericView`, or on the numeric form of `SingleAgentView`, plays.
+Only the weights are loaded, and the description is read as JSON; its pickled objects are ignored. Models can play that
+were trained on `NumericView` or on the numeric form of `SingleAgentView`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _VALUES, _POLICY, _LAST = "q_net.q_net.", "mlp_extractor.policy_net.", "action_n
 
 
 def read_saved(path: Path) -> Network:
-    """The network in a file; which scenario and which columns it was trained on, the file does not say.
+    """Read the network in a file, which does not tell the scenario or the columns that it was trained on.
 
     Raises:
         RunError: the file is no saved model, or its network is no plain chain of layers.
@@ -32,15 +32,15 @@ def read_saved(path: Path) -> Network:
     torch = need("torch", f"reading {path}", "sb3")
     try:
         with zipfile.ZipFile(path) as archive:
-            told = json.loads(archive.read("data"))
+            description = json.loads(archive.read("data"))
             weights = torch.load(io.BytesIO(archive.read("policy.pth")), map_location="cpu", weights_only=True)
-        given = told.get("policy_kwargs") or {}
+        policy_arguments = description.get("policy_kwargs") or {}
         first = _VALUES if any(name.startswith(_VALUES) for name in weights) else _POLICY
-        activation = str(given.get("activation_fn", "ReLU" if first == _VALUES else "Tanh")).lower()
-        known = next(name for name in ("tanh", "relu") if f"{name}'" in f"{activation}'")
+        activation = str(policy_arguments.get("activation_fn", "ReLU" if first == _VALUES else "Tanh")).lower()
+        activation_name = next(name for name in ("tanh", "relu") if f"{name}'" in f"{activation}'")
         chain = sorted({int(name.split(".")[2]) for name in weights if name.startswith(first)})
-        places = [f"{first}{k}." for k in chain] + ([] if first == _VALUES else [_LAST])
-        layers = tuple((_plain(weights[f"{at}weight"]), _plain(weights[f"{at}bias"])) for at in places)
+        prefixes = [f"{first}{k}." for k in chain] + ([] if first == _VALUES else [_LAST])
+        layers = tuple((_plain(weights[f"{at}weight"]), _plain(weights[f"{at}bias"])) for at in prefixes)
     except OSError as error:
         raise RunError(f"{path}: cannot be read ({error.strerror or error})") from error
     except (zipfile.BadZipFile, UnpicklingError, KeyError, ValueError, StopIteration, RuntimeError) as error:
@@ -49,7 +49,7 @@ def read_saved(path: Path) -> Network:
             "use policies.from_function for another one"
         ) from error
     output = VALUES if first == _VALUES else NUMBERS if "log_std" in weights else LOGITS
-    return Network(scenario="", features=(), layers=layers, activation=known, output=output)
+    return Network(scenario="", features=(), layers=layers, activation=activation_name, output=output)
 
 
 def _plain(tensor: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What is trained, on what, and how; what is left open is filled in from what the scenario says of learning."""
+"""The settings of a training, with defaults from the scenario's `Learning`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from llm_coop_envs.util.checks import check_choice, check_int, check_number, req
 
 ALGORITHMS = (PPO, DQN, MASKABLE_PPO)
 SAMPLE, BEST = "sample", "best"
-#: What a training may be continued with other values of.
+#: Fields that may change when a training is continued.
 MAY_CHANGE = ("steps", "every", "episodes", "play")
 
 _OFF_POLICY: Mapping[str, Any] = {
@@ -51,23 +51,22 @@ class TrainSettings(Settings):
 
     Attributes:
         env: the scenario's name.
-        algo: `"ppo"`, `"dqn"` or `"maskable_ppo"`; `None` takes the scenario's own, see `Learning`.
-        networks: `"shared"`, one network that learns from all players at once, or `"independent"`, a learner of its own
-            for each seat; `None` takes the scenario's own.
+        algo: `"ppo"`, `"dqn"` or `"maskable_ppo"`; `None`: the scenario's default, see `Learning`.
+        networks: `"shared"`, one network that learns from all players, or `"independent"`, a learner for each seat;
+            `None`: the scenario's default.
         preset: a preset of the scenario.
-        settings: settings of the scenario by name; they win over the preset's.
-        steps: how long to train. A step is one row of one step: with 8 copies of 100 players each step of the
+        settings: settings of the scenario by name, which replace the preset's.
+        steps: length of the training. A step is one row of one step: with 8 copies of 100 players, each step of the
             environments counts 800.
-        seed: of everything: the network's first weights, its draws, and all episodes.
-        copies: environments side by side.
-        reward_scale: rewards are multiplied by it for learning (never in what is reported). `None` takes the
-            scenario's own.
-        shaping: add the scenario's potential to the reward for learning, which leaves the best policies what they are;
-            without effect where it has none.
-        play: how the trained policy decides: `"sample"` from its chances or `"best"`; `None`: best for DQN, else
-            sample.
+        seed: seed of the network's first weights, its draws, and all episodes.
+        copies: number of environments that run side by side.
+        reward_scale: factor on rewards while learning, not in reports; `None`: the scenario's default.
+        shaping: add the scenario's potential to the reward while learning, which leaves the best policies the same; no
+            effect if the scenario has none.
+        play: how the trained policy decides: `"sample"` from its probabilities or `"best"`; `None`: best for DQN,
+            sample otherwise.
         every: steps between evaluations, each with a checkpoint; `None`: a tenth of `steps`.
-        episodes: episodes of an evaluation, with seeds 0, 1, ...
+        episodes: number of episodes of an evaluation, with seeds 0, 1, ...
         hyper: arguments of the algorithm that replace the scenario's defaults. The entropy bonus `ent_coef` of PPO
             falls linearly from this value to 0 at the end.
     """
@@ -94,11 +93,11 @@ class TrainSettings(Settings):
     hyper: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Check every field, the scenario's settings included, and fill in the defaults."""
-        for name, known in (("env", scenarios()), ("algo", ALGORITHMS)):
+        """Check every field, including the scenario's settings, and fill in defaults."""
+        for name, names in (("env", scenarios()), ("algo", ALGORITHMS)):
             value = getattr(self, name)
-            if not (name == "algo" and value is None) and value not in known:
-                raise SettingsError(name, value, f"is unknown; {suggestion(str(value), known)}")
+            if not (name == "algo" and value is None) and value not in names:
+                raise SettingsError(name, value, f"is unknown; {suggestion(str(value), names)}")
         super().__post_init__()
         set_ = object.__setattr__
         set_(self, "copies", self.learning.copies if self.copies is None else self.copies)
@@ -124,32 +123,35 @@ class TrainSettings(Settings):
                 require_int(f"hyper.{name}", self.hyper.get(name, 1), 1)
 
     def environment(self, *, record: bool = False) -> ScenarioEnv:
-        """A new environment.
+        """Make an environment.
 
         Raises:
-            SettingsError: as the environment does.
+            SettingsError: the environment's settings are impossible.
         """
         return find_scenario(self.env).environment(preset=self.preset, record=record, **self.settings)
 
     @property
     def learning(self) -> Learning:
-        """What the scenario says of learning."""
+        """How the scenario is learned."""
         return learning_of(self.env)
 
     @cached_property
     def potential(self) -> tuple[str, float] | None:
-        """The column and factor of the shaping, see `vecenv`."""
-        found = self.learning.potential(self.environment().settings) if self.shaping else None
-        return None if found is None else (found[0], found[1] * float(self.reward_scale or 1.0))
+        """The column and the factor of shaping, see `vecenv`; `None` without shaping."""
+        potential = self.learning.potential(self.environment().settings) if self.shaping else None
+        return None if potential is None else (potential[0], potential[1] * float(self.reward_scale or 1.0))
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What decides the weights, up to where training stops; `"shared"` goes without saying, as it always did."""
+        """The fields that decide the weights, except for the length of the training.
+
+        `networks` is left out if it is `"shared"`, because older folders lack it.
+        """
         left_out = (*MAY_CHANGE, *(("networks",) if self.networks == SHARED else ()))
         return {name: value for name, value in self.to_json().items() if name not in left_out}
 
 
 def default_algorithm(env: ScenarioEnv) -> str:
-    """The algorithm where none is named; MaskablePPO is one where masks matter."""
+    """The default algorithm: the scenario's, else MaskablePPO for listed choices and PPO for numbers."""
     learning = learning_of(scenario_name(env))
     return learning.algorithm or (MASKABLE_PPO if isinstance(env.choice_space, spaces.Discrete) else PPO)

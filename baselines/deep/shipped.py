@@ -1,4 +1,4 @@
-"""The trained policies that come with the package, and how a policy is found by what a user types."""
+"""The trained networks that come with the package, and the look-up of networks by what a user types."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ FOLDER = Path(__file__).parent / "shipped"
 
 
 def shipped() -> dict[str, Path]:
-    """The shipped policies' files by name."""
+    """The files of shipped networks by name."""
     return shipped_in(FOLDER)
 
 
 def trained_lines() -> dict[str, str]:
-    """One line about each shipped policy, by the name it plays under."""
+    """One line about each shipped network, by its policy name."""
     lines = {}
     for name, path in shipped().items():
         about = read_network(path).about
@@ -34,7 +34,7 @@ def trained_lines() -> dict[str, str]:
 
 
 def find_networks(argument: str) -> list[Network]:
-    """All shipped policies that fit a pattern such as `bertrand_dqn_*`; without a star, the one of `find_network`.
+    """All shipped networks that match a pattern such as `bertrand_dqn_*`; without a star, that of `find_network`.
 
     Raises:
         SettingsError: there is no such policy.
@@ -49,7 +49,7 @@ def find_networks(argument: str) -> list[Network]:
 
 
 def find_network(argument: str) -> Network:
-    """A network by a shipped policy's name, a training folder or a file, also one saved by stable-baselines3.
+    """Find a network by its shipped name, a training folder or a file, which stable-baselines3 may have saved.
 
     Raises:
         SettingsError: there is no such policy.

@@ -1,7 +1,7 @@
-"""Training with stable-baselines3, with evaluations, checkpoints, logs and resume.
+"""Train with stable-baselines3: evaluations, checkpoints, logs and resuming.
 
-`train(settings, folder)` begins a training or goes on with the one in the folder. Stopped at any moment and started
-again, it ends with the weights it would have had without the stop (with the same number of steps).
+`train(settings, folder)` begins a training or continues the one in the folder. Stopped at any moment and started again,
+it ends with the same weights as without the stop (with the same number of steps).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ except ImportError as error:
     raise MissingExtra("training", "sb3") from error
 
 
-#: Told after each evaluation: steps so far, the means of the episodes' measures, and seconds since the session began.
+#: Takes, after each evaluation, the steps so far, the means of the measures, and the seconds since the session began.
 Tell = Callable[[int, dict[str, float], float], None]
 
 
@@ -55,14 +55,14 @@ def train(
     tell: Tell | None = None,
     count: Callable[[int], None] = lambda done: None,
 ) -> TrainingFolder:
-    """Train, or go on training.
+    """Train, or continue the training in a folder.
 
     Args:
-        settings: what and how.
-        path: made if it is not there.
-        command: what was typed, for the record.
-        tell: called after each evaluation.
-        count: told the steps so far before each rollout.
+        settings: the settings of the training.
+        path: the run folder, made if it does not exist.
+        command: the command line, for the record.
+        tell: called after each evaluation; see `Tell`.
+        count: called with the steps so far before each rollout.
 
     Raises:
         RunError: the folder holds something else, is damaged, or cannot be written.
@@ -70,7 +70,7 @@ def train(
     """
     # Networks this small are slower with more threads, and one thread gives the same sums everywhere.
     torch.set_num_threads(1)
-    # Before there is a folder: what the algorithm refuses should leave none behind.
+    # Before the folder is made, so that arguments which the algorithm refuses leave no folder behind.
     models = make_models(settings)
     folder = open_folder(path, settings)
     with folder.lock():
@@ -98,10 +98,10 @@ def _train(
         logs = path / LOGS / str(len(folder.manifest["sessions"]))
         for seat, model in enumerate(models):
             model.set_logger(configure(str(logs / f"seat_{seat}" if seat else logs), formats))
-        # Every seat counts its own steps.
-        left = math.ceil(settings.steps / len(models)) - models[0].num_timesteps
+        # Every seat counts its own steps only.
+        remaining_steps = math.ceil(settings.steps / len(models)) - models[0].num_timesteps
         learners = [
-            functools.partial(model.learn, left, callback=callback, reset_num_timesteps=not done)
+            functools.partial(model.learn, remaining_steps, callback=callback, reset_num_timesteps=not done)
             for model, callback in zip(
                 models, [keeper, *(_Seat(settings, len(models)) for _ in models[1:])], strict=True
             )
@@ -122,15 +122,15 @@ def _train(
 
 
 class _Seat(BaseCallback):
-    """What a learner does at the start of a rollout; several wait until all have learned from the last one."""
+    """Waits at the start of a rollout until all seats have learned from the last one, and lowers the entropy bonus."""
 
     def __init__(self, settings: TrainSettings, seats: int) -> None:
         super().__init__()
         self._settings, self._seats = settings, seats
 
     @property
-    def _done(self) -> int:
-        """Steps so far, those of all seats."""
+    def _steps_done(self) -> int:
+        """The steps of all seats so far."""
         return int(self.model.num_timesteps) * self._seats
 
     def _on_step(self) -> bool:
@@ -142,11 +142,11 @@ class _Seat(BaseCallback):
             learner.env.wait()
         if hasattr(learner, "ent_coef"):
             bonus = float(self._settings.hyper.get("ent_coef", 0.0))
-            learner.ent_coef = bonus * max(0.0, 1.0 - self._done / self._settings.steps)
+            learner.ent_coef = bonus * max(0.0, 1.0 - self._steps_done / self._settings.steps)
 
 
 class _Keeper(_Seat):
-    """Evaluates and keeps everything at the start of the first rollout after each `every` steps."""
+    """Evaluates and saves at the start of the first rollout after each `every` steps."""
 
     def __init__(
         self,
@@ -169,19 +169,19 @@ class _Keeper(_Seat):
         return (done // every + 1) * every
 
     def _on_rollout_start(self) -> None:
-        # Between two rollouts nothing is half done: what was collected has been learned.
+        # Between two rollouts everything that was collected has been learned from.
         super()._on_rollout_start()
-        self._count(self._done)
-        if self._done >= self._due:
+        self._count(self._steps_done)
+        if self._steps_done >= self._due:
             self.keep()
 
     def keep(self) -> None:
-        """Evaluate, and write down policy, checkpoint and manifest, in this order."""
-        done, path, settings = self._done, self._folder.folder, self._settings
+        """Evaluate, then write policy, checkpoint and manifest, in this order."""
+        done, path, settings = self._steps_done, self._folder.folder, self._settings
         self._due = self._next(done)
-        shown = settings.to_json()
-        del shown["every"], shown["episodes"]
-        about = {"training": shown, "done": done, "play": settings.play, "versions": versions()}
+        training = settings.to_json()
+        del training["every"], training["episodes"]
+        about = {"training": training, "done": done, "play": settings.play, "versions": versions()}
         network = export(self._models, settings, about)
         play = settings.play or SAMPLE
         rows = [play_episode(network, self._env, seed, play=play) for seed in range(settings.episodes)]
@@ -200,18 +200,18 @@ class _Keeper(_Seat):
             self.model.logger.record(f"evaluation/{name}", value)
         self.model.logger.dump(done)
         path = self._folder.folder / EVALUATIONS
-        # A session that was cut off may have evaluated here already.
-        kept = [row for row in read_rows(path) if int(row["step"]) < done]
-        kept += [{"step": done, **row} for row in rows]
+        # An interrupted session may have evaluated these steps already.
+        logged = [row for row in read_rows(path) if int(row["step"]) < done]
+        logged += [{"step": done, **row} for row in rows]
         text = io.StringIO()
-        writer = csv.DictWriter(text, list(kept[0]), lineterminator="\n")
+        writer = csv.DictWriter(text, list(logged[0]), lineterminator="\n")
         writer.writeheader()
-        writer.writerows(kept)
+        writer.writerows(logged)
         write_whole(path, text.getvalue().encode())
 
 
 def read_rows(path: Path) -> list[Row]:
-    """The rows of an evaluations file; none if it is not there."""
+    """Read the rows of an evaluations file; none if it does not exist."""
     if not path.is_file():
         return []
     with path.open(encoding="utf-8", newline="") as file:

@@ -1,8 +1,8 @@
 """The rows as an environment of stable-baselines3: one network learns from all players of all copies.
 
-Differences from putting SuperSuit around the numeric view: seeds work (`seed=` of the algorithm), time-outs are told
-apart from true ends (`TimeLimit.truncated`, with the `terminal_observation` to bootstrap from), masks reach
-MaskablePPO, and players may leave.
+Unlike the numeric view in SuperSuit, it takes seeds (`seed=` of the algorithm), distinguishes time-outs from true ends
+(`TimeLimit.truncated`, with the `terminal_observation` to bootstrap from), passes masks to MaskablePPO, and lets
+players leave.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ except ImportError as error:
 
 
 class SharedVecEnv(VecEnv):
-    """Parameter sharing over all players, see `rows`.
+    """A vectorised environment in which every row is one player of one copy; see `rows`.
 
     The infos of rows whose player has left hold `"vacant": True`. At an episode's end they hold
     `"terminal_observation"`, `"TimeLimit.truncated"` and `"episode"` (`r` the unscaled return, `l` the steps, `t` the
@@ -34,12 +34,12 @@ class SharedVecEnv(VecEnv):
 
     Args:
         make: makes one environment; called once per copy.
-        copies: how many environments are played side by side.
-        seed: of all episodes.
-        reward_scale: rewards are multiplied by it.
-        potential: the name of a column and a factor: with p = factor * column, what `discount * p` gains in a step is
-            added to the (scaled) reward. At a true end p counts as 0. Such shaping leaves the best policies what they
-            are (Ng, Harada and Russell 1999).
+        copies: number of environments that run side by side.
+        seed: seed of all episodes.
+        reward_scale: factor on rewards.
+        potential: the name of a column and a factor: with p = factor * column, `discount * p` after a step minus p
+            before it is added to the (scaled) reward. At a true end p counts as 0. Such shaping leaves the best
+            policies the same (Ng, Harada and Russell 1999).
         discount: the learner's discount factor, for the potential.
     """
 
@@ -67,7 +67,7 @@ class SharedVecEnv(VecEnv):
         self._discount = discount
         self._outputs: NDArray[Any] = np.zeros(self.rows.n_rows, dtype=np.int64)
         self._started = time.time()
-        # SB3 asks for it in its constructor and warns if it is not there.
+        # The constructor of stable-baselines3 reads it and warns if it is missing.
         self.render_mode = None
         super().__init__(
             self.rows.n_rows,
@@ -87,16 +87,16 @@ class SharedVecEnv(VecEnv):
         return self.rows.reset()
 
     def step_async(self, actions: NDArray[Any]) -> None:
-        """Keep the choices for `step_wait`."""
+        """Store the choices for `step_wait`."""
         self._outputs = np.asarray(actions)
 
     def step_wait(self) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]:
         """Play the step."""
-        before = self._potential(self.rows.observations)
+        old_potential = self._potential(self.rows.observations)
         step = self.rows.step(self._outputs)
         now, ended = self._potential(self.rows.observations), self._potential(step.last) * step.truncated
-        after = np.where(step.done, ended, now)
-        rewards = step.rewards * self.reward_scale + self._discount * after - before
+        new_potential = np.where(step.done, ended, now)
+        rewards = step.rewards * self.reward_scale + self._discount * new_potential - old_potential
         return self.rows.observations.copy(), rewards.astype(np.float32), step.done, self._infos(step)
 
     def _potential(self, observations: NDArray[np.float32]) -> NDArray[np.float64] | float:
@@ -118,7 +118,7 @@ class SharedVecEnv(VecEnv):
         return infos
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """What every row may choose now."""
+        """(rows, choices) which choices are legal now."""
         masks: NDArray[np.bool_] = self.rows.masks.copy()
         return masks
 
@@ -128,10 +128,10 @@ class SharedVecEnv(VecEnv):
             game.close()
 
     def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
-        """An attribute of this class, once per row asked for.
+        """Get an attribute of this class, repeated for each of the rows `indices`.
 
         Raises:
-            AttributeError: there is none.
+            AttributeError: there is no such attribute.
         """
         return [getattr(self, attr_name)] * len(list(self._get_indices(indices)))
 
@@ -139,17 +139,17 @@ class SharedVecEnv(VecEnv):
         """Set an attribute of this class.
 
         Raises:
-            AttributeError: `indices` are given: rows have no attributes of their own.
+            AttributeError: `indices` are set, but rows have no attributes of their own.
         """
         if indices is not None:
             raise AttributeError("rows of SharedVecEnv have no attributes of their own; leave out indices")
         setattr(self, attr_name, value)
 
     def env_method(self, method_name: str, *method_args: Any, indices: Any = None, **method_kwargs: Any) -> list[Any]:
-        """`action_masks`, one row's mask for each row asked for.
+        """Call `action_masks`, the only method of rows, for the rows `indices`.
 
         Raises:
-            AttributeError: another method is asked for.
+            AttributeError: another method is called.
         """
         if method_name != "action_masks" or method_args or method_kwargs:
             raise AttributeError(f"rows of SharedVecEnv have no method {method_name!r}, only action_masks()")
@@ -157,5 +157,5 @@ class SharedVecEnv(VecEnv):
         return [masks[row] for row in self._get_indices(indices)]
 
     def env_is_wrapped(self, wrapper_class: Any, indices: Any = None) -> list[bool]:
-        """Nothing is wrapped; episodes are monitored all the same (`"episode"` in the infos)."""
+        """Return false for every row: nothing is wrapped, but infos hold `"episode"` as with a monitor."""
         return [False] * len(list(self._get_indices(indices)))

@@ -13,7 +13,7 @@ import typer
 from llm_coop_envs.baselines.command_line import console, read_fields, run_app, ticking
 from llm_coop_envs.baselines.q_learning.analyse.analysis import cycle_gain
 from llm_coop_envs.baselines.q_learning.analyse.measures import Row, summary
-from llm_coop_envs.baselines.q_learning.analyse.stored import StoredRun, load
+from llm_coop_envs.baselines.q_learning.analyse.stored import StoredRun
 from llm_coop_envs.baselines.q_learning.analyse.tables import QTable, training_market
 from llm_coop_envs.baselines.q_learning.learn.sequential import SequentialSettings, run_sequential
 from llm_coop_envs.baselines.q_learning.learn.sequential import summary as sequential_summary
@@ -27,7 +27,7 @@ from llm_coop_envs.baselines.q_learning.reproduce.recorded import (
     SEQUENTIAL,
     SEQUENTIAL_RUNS,
     SEQUENTIALLY,
-    begun,
+    begin_record,
     note,
     note_answers,
     note_docked,
@@ -42,7 +42,7 @@ from llm_coop_envs.baselines.q_learning.reproduce.report import (
     printed_lines,
     summary_lines,
 )
-from llm_coop_envs.baselines.q_learning.reproduce.runs import Plan, read_journal, run
+from llm_coop_envs.baselines.q_learning.reproduce.runs import Plan, load_run, read_journal, run
 from llm_coop_envs.baselines.q_learning.reproduce.studies import STUDIES, Variant
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.storage.files import write_json, write_whole
@@ -61,13 +61,13 @@ Folder = Annotated[Path, typer.Argument(help="Folder for the results; a run in i
 
 
 def run_shown(plan: Plan, sessions: int, folder: Path, workers: int | None, label: str) -> Row:
-    """Run with a progress bar; the summary is also written to `summary.json`."""
+    """Run sessions with a progress bar and summarise them, also in `summary.json`."""
     done = len(read_journal(folder))
     with ticking(label, sessions, min(done, sessions)) as ticker:
         rows = run(plan, sessions, folder, workers=workers, report=lambda _: ticker.next())
-    found = summary(rows)
-    write_whole(folder / "summary.json", (json.dumps(found, indent=2) + "\n").encode())
-    return found
+    means = summary(rows)
+    write_whole(folder / "summary.json", (json.dumps(means, indent=2) + "\n").encode())
+    return means
 
 
 @app.command()
@@ -77,10 +77,10 @@ def docked(
     ] = None,
 ) -> None:
     """Run the archived sessions of Calvano et al. (2020) with their random numbers and compare every one."""
-    known = len(archive())
-    if sessions is not None and not 1 <= sessions <= known:
-        raise SettingsError("sessions", sessions, f"must be between 1 and {known}")
-    total, wrong = sessions or known, 0
+    archived = len(archive())
+    if sessions is not None and not 1 <= sessions <= archived:
+        raise SettingsError("sessions", sessions, f"must be between 1 and {archived}")
+    total, wrong = sessions or archived, 0
     with ticking("archived sessions", total) as ticker:
         for old, _, differences in compare(sessions):
             ticker.next()
@@ -129,18 +129,18 @@ def study(
     chosen = STUDIES[name]
     variants = [v for v in chosen.variants if variant in (None, v.name)]
     if not variants:
-        known = ", ".join(f"'{v.name}'" for v in chosen.variants)
-        raise SettingsError("variant", variant, f"is no variant of {name}; known are {known}")
+        names = ", ".join(f"'{v.name}'" for v in chosen.variants)
+        raise SettingsError("variant", variant, f"is no variant of {name}; known are {names}")
     console.print(f"{chosen.title}; published: {chosen.source}")
     far: dict[str, list[float]] = {}
-    for one in variants:
-        count = sessions or one.sessions or chosen.sessions
-        settings = replace(one.settings, ties="random") if docked else one.settings
-        plan = Plan(settings=settings, seed=seed, docked=docked, misread=misread, rematched=one.rematched)
-        found = run_shown(plan, count, folder / folder_name(one), workers, one.name)
-        console.print(*comparison_lines(one, found), sep="\n")
-        for measure in one.published:
-            far.setdefault(measure, []).append(abs(distance(measure, found, one)))
+    for chosen_variant in variants:
+        count = sessions or chosen_variant.sessions or chosen.sessions
+        settings = replace(chosen_variant.settings, ties="random") if docked else chosen_variant.settings
+        plan = Plan(settings=settings, seed=seed, docked=docked, misread=misread, rematched=chosen_variant.rematched)
+        means = run_shown(plan, count, folder / folder_name(chosen_variant), workers, chosen_variant.name)
+        console.print(*comparison_lines(chosen_variant, means), sep="\n")
+        for measure in chosen_variant.published:
+            far.setdefault(measure, []).append(abs(distance(measure, means, chosen_variant)))
     for measure, apart in far.items():
         count = sum(gap > 3.0 for gap in apart)
         console.print(f"{measure}: {count} of {len(apart)} more than three standard errors from the published value")
@@ -149,20 +149,22 @@ def study(
 @app.command()
 def published(folder: Folder, workers: Workers = None) -> None:
     """Run the authors' 1,000 sessions with their random numbers; every number they print of them must come out."""
-    found, _ = _published(folder, workers)
-    if not all(one.agrees for one in found):
+    numbers, _ = _published(folder, workers)
+    if not all(number.agrees for number in numbers):
         raise typer.Exit(1)
 
 
 def _published(folder: Path, workers: int | None) -> tuple[list[Printed], StoredRun]:
-    """Run and print the comparison; also gives the run."""
-    one = STUDIES["representative"].variants[0]
-    where = folder / "docked" / folder_name(one)
-    run_shown(Plan(settings=replace(one.settings, ties="random"), docked=True), SESSIONS, where, workers, "docked")
-    run_ = load(where)
-    found = compare_printed(run_)
-    console.print(*printed_lines(found), sep="\n")
-    return found, run_
+    """Run the authors' sessions and print the comparison; also returns the run."""
+    representative = STUDIES["representative"].variants[0]
+    where = folder / "docked" / folder_name(representative)
+    run_shown(
+        Plan(settings=replace(representative.settings, ties="random"), docked=True), SESSIONS, where, workers, "docked"
+    )
+    run_ = load_run(where)
+    numbers = compare_printed(run_)
+    console.print(*printed_lines(numbers), sep="\n")
+    return numbers, run_
 
 
 @app.command()
@@ -175,29 +177,29 @@ def reproduce(
     ] = None,
 ) -> None:
     """Run everything that the documentation quotes, and write it to recorded.json in the folder."""
-    known = (*STUDIES, SEQUENTIALLY, ENTRY)
+    names = (*STUDIES, SEQUENTIALLY, ENTRY)
     for name in only or ():
-        if name not in known:
-            raise SettingsError("study", name, f"is unknown; {suggestion(name, known)}")
-    record = recorded() if only else begun(seed)
+        if name not in names:
+            raise SettingsError("study", name, f"is unknown; {suggestion(name, names)}")
+    record = recorded() if only else begin_record(seed)
     if only and record["seed"] != seed:
         raise SettingsError("seed", seed, f"the record's is {record['seed']}; write all of it anew, without --study")
     if not only:
         printed, docked_run = _published(folder, workers)
         note_docked(record, printed, docked_run)
-    for name, one, sessions in reproduced_variants([name for name in only or STUDIES if name in STUDIES]):
-        plan = Plan(settings=one.settings, seed=seed, rematched=one.rematched)
-        where = folder / name / folder_name(one)
-        found = run_shown(plan, sessions, where, workers, f"{name}: {one.name}")
-        console.print(*comparison_lines(one, found), sep="\n")
-        note(record, name, one.name, found)
+    for name, variant, sessions in reproduced_variants([name for name in only or STUDIES if name in STUDIES]):
+        plan = Plan(settings=variant.settings, seed=seed, rematched=variant.rematched)
+        where = folder / name / folder_name(variant)
+        means = run_shown(plan, sessions, where, workers, f"{name}: {variant.name}")
+        console.print(*comparison_lines(variant, means), sep="\n")
+        note(record, name, variant.name, means)
         if name == "representative":
-            note_answers(record, name, load(where))
+            note_answers(record, name, load_run(where))
     if not only or SEQUENTIALLY in only:
         record[SEQUENTIALLY] = {str(k): short(_sequential(runs, k, seed)) for k, runs in SEQUENTIAL_RUNS.items()}
     if not only or ENTRY in only:
         record[ENTRY] = {
-            one.name: short(_entries(rate, ENTRY_SESSIONS, seed, workers)) for rate, one in ENTRIES.items()
+            variant.name: short(_entries(rate, ENTRY_SESSIONS, seed, workers)) for rate, variant in ENTRIES.items()
         }
     write_json(folder / RECORD, record)
     console.print(f"written to {folder / RECORD}")
@@ -210,9 +212,9 @@ def sequential(
     seed: Seed = 0,
 ) -> None:
     """Let two firms set prices in turn (Klein 2021)."""
-    found = _sequential(runs, intervals, seed)
-    for name, words in SEQUENTIAL.items():
-        console.print(f"{words:52} {found[name]:.4f} (se {found[f'{name}_se']:.4f})")
+    means = _sequential(runs, intervals, seed)
+    for name, meaning in SEQUENTIAL.items():
+        console.print(f"{meaning:52} {means[name]:.4f} (se {means[f'{name}_se']:.4f})")
 
 
 def _sequential(runs: int, intervals: int, seed: int) -> Row:
@@ -232,11 +234,11 @@ def entry(
     workers: Workers = None,
 ) -> None:
     """Let a third firm come and go by chance (Calvano et al. 2020, appendix)."""
-    for rate, one in ENTRIES.items():
-        found = _entries(rate, sessions, seed, workers)
-        console.print(*comparison_lines(one, found), sep="\n")
+    for rate, variant in ENTRIES.items():
+        means = _entries(rate, sessions, seed, workers)
+        console.print(*comparison_lines(variant, means), sep="\n")
         console.print(
-            f"  gain while all three are in {found['gain_in']:.4f}; exits in {found['with_exits']} limit cycles"
+            f"  gain while all three are in {means['gain_in']:.4f}; exits in {means['with_exits']} limit cycles"
         )
 
 
@@ -248,14 +250,14 @@ def _entries(rate: float, sessions: int, seed: int, workers: int | None) -> Row:
 @app.command()
 def studies() -> None:
     """List the studies."""
-    for name, one in STUDIES.items():
-        console.print(f"{name}: {one.title} ({len(one.variants)} x {one.sessions} sessions)")
+    for name, variants in STUDIES.items():
+        console.print(f"{name}: {variants.title} ({len(variants.variants)} x {variants.sessions} sessions)")
 
 
 @app.command()
 def show(folder: Folder) -> None:
     """Sum up the finished sessions of a run."""
-    console.print(*summary_lines(summary(load(folder).rows)), sep="\n")
+    console.print(*summary_lines(summary(load_run(folder).rows)), sep="\n")
 
 
 @app.command()
@@ -268,13 +270,13 @@ def answers(
     horizon: Annotated[int, typer.Option(min=2, help="How many periods to show.")] = 12,
 ) -> None:
     """Force one firm of a run's sessions to another price and show how play goes on."""
-    run_ = load(folder)
+    run_ = load_run(folder)
     target = int(to) if to.lstrip("-").isdigit() else to
     try:
-        found = run_.answers(target, periods=periods, horizon=horizon)
+        response_summary = run_.answers(target, periods=periods, horizon=horizon)
     except ValueError as error:
         raise SettingsError("to", to, str(error).split(": ", 1)[-1]) from error
-    console.print(*answer_lines(found), sep="\n")
+    console.print(*answer_lines(response_summary), sep="\n")
 
 
 @app.command()
@@ -284,7 +286,7 @@ def strangers(
     seed: Seed = 0,
 ) -> None:
     """Let firms of a run meet firms of other sessions of it."""
-    run_ = load(folder)
+    run_ = load_run(folder)
     gains = run_.strangers(pairs, np.random.default_rng(seed))
     own = np.array([row["gain"] for row in run_.rows])
     console.print(f"gain among those who learned together {own.mean():.4f}, among strangers {gains.mean():.4f}")
@@ -306,21 +308,21 @@ def table(
     """Train one session and keep its Q tables in a file: players for studies, as q_learning:FILE."""
     learning = QLearningSettings(market=training_market(preset)) if settings is None else read_settings(settings)
     plan = Plan(settings=learning, seed=seed)
-    found = QTable.of(learning, seed, run_session(learning, plan.seed, session))
-    found.save(file)
-    cycle = found.cycle
-    end = "converged" if found.converged else "not converged"
-    console.print(f"{found.periods:,} periods, {end}; cycle {cycle.kind}, mean price {cycle.prices.mean():.4f}")
-    console.print(f"Delta {cycle_gain(found.game, cycle):.4f}; written to {file}")
+    q_table = QTable.from_session(learning, seed, run_session(learning, plan.seed, session))
+    q_table.save(file)
+    cycle = q_table.cycle
+    end = "converged" if q_table.converged else "not converged"
+    console.print(f"{q_table.periods:,} periods, {end}; cycle {cycle.kind}, mean price {cycle.prices.mean():.4f}")
+    console.print(f"Delta {cycle_gain(q_table.game, cycle):.4f}; written to {file}")
 
 
 def folder_name(variant: Variant) -> str:
-    """A variant's folder."""
+    """The name of a variant's folder."""
     return "".join(c if c.isalnum() or c in ".-" else "_" for c in variant.name)
 
 
 def read_settings(path: Path | None) -> QLearningSettings:
-    """Settings from a YAML or JSON file; see `read_fields`."""
+    """Read settings from a YAML or JSON file; see `read_fields`."""
     return QLearningSettings.from_json(read_fields(path))
 
 

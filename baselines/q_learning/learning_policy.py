@@ -1,4 +1,4 @@
-"""A Q-learner that learns anew before each episode of a study; then it plays what it has learned, or learns on."""
+"""The policy that learns a Q table before each episode of a study, and then plays it or goes on learning."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from llm_coop_envs.bertrand.rules import nearest
 from llm_coop_envs.bertrand.settings import BertrandSettings
 from llm_coop_envs.bertrand.slots import BertrandSlots
 from llm_coop_envs.core.array_env import TALK
+from llm_coop_envs.core.base_policy import Action
 from llm_coop_envs.core.policy import Episode, Request
 from llm_coop_envs.core.scenario import Row
 from llm_coop_envs.core.settings import ScenarioSettings
 from llm_coop_envs.errors import SettingsError
-from llm_coop_envs.policies.base import Action
 
 
 class LearningPolicy(QTablePolicy):
-    """Learns in the market that will be played, until it converges; then as `QTablePolicy`.
+    """Learns in the episode's market until it converges, and then plays as `QTablePolicy`.
 
     Args:
-        options: fields of `QLearningSettings`, all but the market; `goes_on`: whether it goes on learning and
-            exploring while it plays, from where it was when it converged, with the same rates; and `window_round`:
-            whether `learned_window_round` is measured (the default), for which learning is played a second time with a
-            record of every period, and takes several times as long.
+        options: fields of `QLearningSettings` except the market; `goes_on`: whether it goes on learning and exploring
+            while it plays, with the rates at which it converged (default: false); `window_round`: whether
+            `learned_window_round` is measured (default: true). For the latter, learning is played a second time with
+            a record of every period, which takes several times as long.
 
     Raises:
         SettingsError: an impossible option.
@@ -59,7 +59,7 @@ class LearningPolicy(QTablePolicy):
         """Start an episode.
 
         Raises:
-            SettingsError: nothing has been learned: the policy plays in studies only.
+            SettingsError: nothing was learned, because the policy does not play in a study.
         """
         if not hasattr(self, "table"):
             raise SettingsError("policy", "q_learning", "learns in studies; name a trained table: q_learning:calvano")
@@ -68,26 +68,26 @@ class LearningPolicy(QTablePolicy):
         self._asked: dict[int, int] = {}
 
     def get_state(self) -> dict[str, Any]:
-        """What it has learned while it played."""
+        """What was learned during the episode."""
         return {"q": self._q.copy(), "asked": dict(self._asked)}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Go back to what was learned until then."""
+        """Restore what was learned during the episode."""
         self._q, self._asked = state["q"].copy(), dict(state["asked"])
 
     def decide(self, request: Request) -> Action:
-        """The greedy price, or where it goes on learning: learn from the last round, then explore or be greedy."""
+        """Ask the greedy price. With `goes_on`, first learn from the last round, and sometimes explore."""
         slots: BertrandSlots = request.info["slots"]
         if not self._goes_on or slots.phase == TALK:
             return super().decide(request)
         me, plan, game = self.episode.agents.index(slots.me), self.table.settings, self._game
         q, state, grid = self._q[me], self.state(slots, me), game.prices[me]
         if me in self._asked and slots.history:
-            # The price that was counted, which need not be the one that was asked.
-            last, before = slots.history[-1], self._asked[me]
+            # The price that the environment counted may differ from the one this firm asked.
+            last, state_before = slots.history[-1], self._asked[me]
             price = nearest(grid.tolist(), last.price)
             target = last.profit + plan.spread("delta")[me] * q[state].max()
-            q[before, price] += plan.spread("alpha")[me] * (target - q[before, price])
+            q[state_before, price] += plan.spread("alpha")[me] * (target - q[state_before, price])
         self._asked[me] = state
         period = self.table.periods + slots.round - 1
         index = int(q[state].argmax())
@@ -96,31 +96,31 @@ class LearningPolicy(QTablePolicy):
         return {"choice": index if self._grid else float(grid[index])}
 
     def learn(self, settings: ScenarioSettings, seed: int, number: int) -> Row:
-        """Learn session `number` of a seed, the one that a run of sessions has.
+        """Learn session `number` of a seed, the same session as in a run of sessions.
 
         Returns:
             `learned_periods` (the window of convergence included); `learned_lasting_from`, the period in which
-            strategies stopped to change if prices are held together in the cycle they end in, else `None`; and
+            strategies stopped changing if prices are held together in their limit cycle, else `None`; and
             `learned_window_round`, the period that completes the first 200 in a row with prices held together,
-            exploration included, `None` if none does or it is not measured.
+            exploration included; `None` if there is none or it is not measured.
 
         Raises:
-            SettingsError: the settings are no market in which can be learned.
+            SettingsError: Q-learners cannot learn in this market.
         """
         if not isinstance(settings, BertrandSettings):
             raise SettingsError("policy", "q_learning", "plays price competition only")
         plan = QLearningSettings.from_json({**self._options, "market": settings})
         game = plan.game()
         session = run_session(plan, seed, number, game=game)
-        super().__init__(QTable.of(plan, seed, session))
+        super().__init__(QTable.from_session(plan, seed, session))
         prices = game.price_of(game.choices(np.arange(game.actions)))
-        held = together(prices, game.marks, settings.band)
+        is_held = together(prices, game.equilibria, settings.band)
         window_round = None
         if self._window_round:
             # The fast loop keeps no record; the general one plays the same periods again.
             again = run_session(plan, seed, number, game=game, trace=session.periods, loop="general")
-            window_round = window_reached(held[game.action(again.trace)], WINDOW)
-        last = together(self.table.cycle.prices, game.marks, settings.band).all()
+            window_round = window_reached(is_held[game.action(again.trace)], WINDOW)
+        last = together(self.table.cycle.prices, game.equilibria, settings.band).all()
         return {
             "learned_periods": session.periods,
             "learned_lasting_from": session.periods - plan.window if last else None,

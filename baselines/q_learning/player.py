@@ -1,7 +1,7 @@
-"""Q tables in the seats of the price competition: policies named `q_learning:TABLE`, and `q_learning`, in studies.
+"""Q-learners as policies of the price competition.
 
-The former plays a table that was trained before; the latter learns anew before each episode, and then plays greedily.
-`q_learning:in_turn` does so where firms set prices in turn.
+`q_learning:TABLE` plays a trained table. `q_learning` learns anew before each episode of a study and then plays
+greedily; `q_learning:in_turn` does so where firms set prices in turn.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from llm_coop_envs.baselines.q_learning.analyse.tables import load_table
 from llm_coop_envs.baselines.q_learning.table_policy import QTablePolicy
 from llm_coop_envs.baselines.stored import check_options, check_played
 from llm_coop_envs.bertrand.scenario import SCENARIO
-from llm_coop_envs.policies.base import Policy
+from llm_coop_envs.core.base_policy import Policy
 
 LABEL = "Q-learner"
 IN_TURN = "in_turn"
 
 
 def make(scenario: str, argument: str, options: Mapping[str, Any], chat: object = None) -> Policy:
-    """The policy that plays a table.
+    """Make the policy that plays a table or learns one.
 
     Raises:
-        SettingsError: another scenario, options, or no such table.
+        SettingsError: another scenario is played, an option is impossible, or there is no such table.
         RunError: the file is no table.
-        MissingExtra: the compiler, without which nothing is learned, is not installed.
+        MissingExtra: it learns, and the compiler is not installed.
     """
     if not argument:
         from llm_coop_envs.baselines.q_learning.learning_policy import LearningPolicy
@@ -43,5 +43,5 @@ def make(scenario: str, argument: str, options: Mapping[str, Any], chat: object 
     return QTablePolicy(table)
 
 
-# Making one is cheap, and finds everything that can be wrong.
+# Making a policy is cheap and checks everything.
 check = make

@@ -1,4 +1,4 @@
-"""Learners of one's own in price competition: they learn before each episode, then play what they have learned.
+"""Base class of custom learners in price competition, which learn before each episode and then play.
 
     class Mine(PricingLearner):
         def prepare(self, game): ...
@@ -7,7 +7,7 @@
         def mix(self, firm): ...
 
 `module:Mine` then plays in studies, and beside Q-learning in `collusion_comparison`. `examples/learners` has four. A
-learner with a loop of its own (compiled, perhaps) replaces `train`.
+learner with its own loop (compiled, perhaps) overrides `train`.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from llm_coop_envs.bertrand.scenario import SCENARIO
 from llm_coop_envs.bertrand.settings import BertrandSettings
 from llm_coop_envs.bertrand.slots import BertrandSlots
 from llm_coop_envs.core.array_env import TALK
+from llm_coop_envs.core.base_policy import Action, ScriptedPolicy
 from llm_coop_envs.core.policy import Request
 from llm_coop_envs.core.scenario import Row
 from llm_coop_envs.core.settings import ScenarioSettings
 from llm_coop_envs.errors import SettingsError
-from llm_coop_envs.policies.base import Action, ScriptedPolicy
 
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """What learners ended with.
+    """The result of learning.
 
     Attributes:
         mixes: (firms, states, m) the probabilities with which each firm asks its prices in each state; states are
             numbered as in `Game`.
-        last_state: where play goes on.
-        trace: (periods, firms) the price indices that were asked while they learned; none if nobody kept them.
+        last_state: the state in which play continues.
+        trace: (periods, firms) the price indices asked while learning; (0, firms) if they were not recorded.
     """
 
     mixes: Floats
@@ -52,12 +52,12 @@ class Trained:
 
 
 class PricingLearner(ScriptedPolicy):
-    """One learner per firm, which price against each other for so many periods; then they learn no more.
+    """One learner per firm; they price against each other for `periods` periods and then stop learning.
 
     Attributes:
-        memory: how many past rounds a state holds.
-        delta: the discount factor by which learned play is judged.
-        periods: for how long they learn.
+        memory: number of past rounds in a state.
+        delta: the discount factor by which learned play is evaluated.
+        periods: number of learning periods.
     """
 
     memory: int = 1
@@ -66,19 +66,19 @@ class PricingLearner(ScriptedPolicy):
 
     @abstractmethod
     def prepare(self, game: Game) -> None:
-        """Begin anew, in a game: nothing has been learned."""
+        """Start learning a game from scratch."""
 
     @abstractmethod
     def choose(self, firm: int, state: int, period: int, rng: np.random.Generator) -> int:
-        """The index of the price that a firm asks in a period (from 0) of learning."""
+        """Choose the index of the price that a firm asks in a period (from 0) of learning."""
 
     @abstractmethod
     def update(self, firm: int, state: int, price: int, profit: float, after: int, rng: np.random.Generator) -> None:
-        """Learn from a period: what was asked in which state, what it brought, and the state that follows."""
+        """Learn from a period: the price asked in `state`, the profit, and the state `after` it."""
 
     @abstractmethod
     def mix(self, firm: int) -> Floats:
-        """(states, m) what a firm has learned to ask: probabilities, a 1 per row if it never mixes."""
+        """(states, m) the probabilities with which a firm asks its prices; one 1 per row for a pure strategy."""
 
     def train(self, game: Game, rng: np.random.Generator) -> Trained:
         """Learn; by default period by period, with `choose` and `update`."""
@@ -86,16 +86,16 @@ class PricingLearner(ScriptedPolicy):
         state = int(rng.integers(game.states))
         firms = range(game.firms)
         trace = np.empty((self.periods, game.firms), dtype=np.int64)
-        # `Game.action` and `Game.after` of single numbers, without the cost of arrays.
+        # The same as `Game.action` and `Game.next_state`, in plain numbers, because arrays would cost more.
         older, weights = game.states // game.actions, [game.points ** (game.firms - 1 - i) for i in firms]
         profits = game.profits.tolist()
         for period in range(self.periods):
-            asked = [self.choose(i, state, period, rng) for i in firms]
-            action = sum(price * weight for price, weight in zip(asked, weights, strict=True))
-            after = action * older + state // game.actions if game.memory else 0
+            prices = [self.choose(i, state, period, rng) for i in firms]
+            action = sum(price * weight for price, weight in zip(prices, weights, strict=True))
+            next_state = action * older + state // game.actions if game.memory else 0
             for i in firms:
-                self.update(i, state, asked[i], profits[action][i], after, rng)
-            trace[period], state = asked, after
+                self.update(i, state, prices[i], profits[action][i], next_state, rng)
+            trace[period], state = prices, next_state
         return Trained(np.array([self.mix(i) for i in firms]), state, trace)
 
     def learn(self, settings: ScenarioSettings, seed: int, number: int) -> Row:
@@ -103,10 +103,10 @@ class PricingLearner(ScriptedPolicy):
 
         Returns:
             `learned_periods`; `learned_window_round`, the period that completes the first 200 in a row with prices
-            held together; and what is expected of the learned mixes: `learned_gain` (Delta of expected profits),
+            held together; and expectations over the learned mixes: `learned_gain` (Delta of expected profits),
             `learned_price`, `learned_answer` (the rivals' price change after a deviation to the static best reply),
-            `learned_unprofitable` (the share of firms that it does not pay), `learned_regret` (what a best reply would
-            earn more, as a share, mean over firms).
+            `learned_unprofitable` (the share of firms for which it does not pay), `learned_regret` (how much more a
+            best reply would earn, as a share, mean over firms).
 
         Raises:
             SettingsError: the settings are no market with a grid of prices.
@@ -117,13 +117,15 @@ class PricingLearner(ScriptedPolicy):
             raise SettingsError("prices", settings.prices, "learners need a grid of prices; set prices='grid'")
         check_all_stay(settings)
         delta = (self.delta,) * settings.firms
-        self._game = game = Game.of(settings.market, settings.marks, settings.grids, self.memory, delta)
+        self._game = game = Game.tabulate(settings.market, settings.equilibria, settings.grids, self.memory, delta)
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number,)))
-        self._trained = found = self.train(game, rng)
-        if found.mixes.shape != (game.firms, game.states, game.points) or not np.allclose(found.mixes.sum(axis=2), 1.0):
-            why = f"must give probabilities of {game.points} prices in {game.states} states for {game.firms} firms"
-            raise SettingsError("mixes", found.mixes.shape, why)
-        play = MixedPlay.of(game, found.mixes, found.last_state)
+        self._trained = trained = self.train(game, rng)
+        if trained.mixes.shape != (game.firms, game.states, game.points) or not np.allclose(
+            trained.mixes.sum(axis=2), 1.0
+        ):
+            reason = f"must give probabilities of {game.points} prices in {game.states} states for {game.firms} firms"
+            raise SettingsError("mixes", trained.mixes.shape, reason)
+        play = MixedPlay.follow(game, trained.mixes, trained.last_state)
         row: Row = {
             "learned_periods": self.periods,
             "learned_lasting_from": None,
@@ -132,26 +134,26 @@ class PricingLearner(ScriptedPolicy):
             "learned_price": float(play.prices.mean()),
             "learned_regret": float(np.mean([play.regret(i) for i in range(game.firms)])),
         }
-        if len(found.trace):
-            prices = game.price_of(found.trace)
-            row["learned_window_round"] = window_reached(together(prices, game.marks, settings.band), WINDOW)
+        if len(trained.trace):
+            prices = game.price_of(trained.trace)
+            row["learned_window_round"] = window_reached(together(prices, game.equilibria, settings.band), WINDOW)
         if game.firms > 1:
             answers = summarise([[play.response(i) for i in range(game.firms)]])
             row |= {"learned_answer": answers.change, "learned_unprofitable": answers.unprofitable}
         return row
 
     def get_state(self) -> dict[str, Any]:
-        """Nothing: it learns no more while it plays."""
+        """Return an empty state: nothing is learned during the episode."""
         return {}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Nothing to put back."""
+        """Do nothing: there is no state."""
 
     def decide(self, request: Request) -> Action:
-        """A price drawn from the mix in the state the firm is in; silent in talk.
+        """Draw a price from the mix of the firm's state; silent in talk.
 
         Raises:
-            SettingsError: nothing has been learned.
+            SettingsError: nothing was learned.
         """
         if not hasattr(self, "_trained"):
             raise SettingsError("policy", type(self).__name__, "learns in studies only, before each episode")

@@ -1,4 +1,4 @@
-"""Q-learners that learn in turn before each episode of a study (Klein 2021), and then play what they learned."""
+"""The policy of firms that set prices in turn: it learns before each episode of a study (Klein 2021), then plays."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from llm_coop_envs.bertrand.rules import nearest, profit_gain
 from llm_coop_envs.bertrand.settings import IN_TURN, BertrandSettings
 from llm_coop_envs.bertrand.slots import BertrandSlots
 from llm_coop_envs.core.array_env import TALK
+from llm_coop_envs.core.base_policy import Action, ScriptedPolicy
 from llm_coop_envs.core.policy import Episode, Request
 from llm_coop_envs.core.scenario import Row
 from llm_coop_envs.core.settings import ScenarioSettings
 from llm_coop_envs.errors import SettingsError
-from llm_coop_envs.policies.base import Action, ScriptedPolicy
 
 
 class SequentialPolicy(ScriptedPolicy):
-    """Replies to the rival's price as its Q table has it; explores and learns no more while it plays.
+    """Plays the greedy reply to the rival's price, without exploring or learning.
 
     Args:
-        options: fields of `SequentialSettings`, all but `intervals`, which the grid says.
+        options: fields of `SequentialSettings` except `intervals`, which follows from the grid.
 
     Raises:
         SettingsError: an impossible option.
@@ -46,8 +46,8 @@ class SequentialPolicy(ScriptedPolicy):
 
         Returns:
             `learned_periods`; `learned_gain` (Delta of the last periods' profits, exploration included);
-            `learned_regret`, what a best reply would earn more, as a share, mean over firms; whether both firms reply
-            best (`learned_equilibrium`), and end in an Edgeworth cycle (`learned_edgeworth`).
+            `learned_regret` (how much more a best reply would earn, as a share, mean over firms); whether both firms
+            reply best (`learned_equilibrium`), and whether play ends in an Edgeworth cycle (`learned_edgeworth`).
 
         Raises:
             SettingsError: firms do not move in turn, or not on a grid, or they are not two equal ones.
@@ -55,7 +55,7 @@ class SequentialPolicy(ScriptedPolicy):
         if not isinstance(settings, BertrandSettings) or settings.moves != IN_TURN or settings.prices != "grid":
             raise SettingsError("policy", f"q_learning:{IN_TURN}", "needs moves='alternating' and prices='grid'")
         delta = self._plan.delta
-        game = Game.of(settings.market, settings.marks, settings.grids, 1, (delta,) * settings.firms)
+        game = Game.tabulate(settings.market, settings.equilibria, settings.grids, 1, (delta,) * settings.firms)
         table = game.profits.reshape(*[game.points] * game.firms, game.firms)
         if game.firms != 2 or not np.array_equal(table[..., 0], table[..., 1].T):
             raise SettingsError("firms", settings.firms, "must be two with the same costs, goods and prices")
@@ -63,24 +63,24 @@ class SequentialPolicy(ScriptedPolicy):
         self._replies = self._learned.q.argmax(axis=2)
         return {
             "learned_periods": self._plan.periods,
-            "learned_gain": float(profit_gain(self._learned.profits, game.marks)),
+            "learned_gain": float(profit_gain(self._learned.profits, game.equilibria)),
             "learned_regret": float(1.0 / self._learned.optimality.mean() - 1.0),
             "learned_equilibrium": self._learned.equilibrium,
             "learned_edgeworth": self._learned.edgeworth,
         }
 
     def get_state(self) -> dict[str, Any]:
-        """Nothing: it learns no more while it plays."""
+        """Return an empty state: nothing is learned during the episode."""
         return {}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Nothing to put back."""
+        """Do nothing: there is no state."""
 
     def begin(self, episode: Episode) -> None:
         """Start an episode.
 
         Raises:
-            SettingsError: nothing has been learned, or the rival's price is not shown.
+            SettingsError: nothing was learned, or the rival's price is not observed.
         """
         if not hasattr(self, "_replies"):
             raise SettingsError("policy", f"q_learning:{IN_TURN}", "learns in studies only, before each episode")
@@ -92,7 +92,7 @@ class SequentialPolicy(ScriptedPolicy):
         super().begin(episode)
 
     def decide(self, request: Request) -> Action:
-        """The reply to the rival's price; silent in talk."""
+        """Reply to the rival's price; silent in talk."""
         slots: BertrandSlots = request.info["slots"]
         if slots.phase == TALK:
             return {"message": ""}

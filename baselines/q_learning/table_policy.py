@@ -1,4 +1,4 @@
-"""A trained Q table in any seat of the price competition."""
+"""The policy that plays a trained Q table in price competition."""
 
 from __future__ import annotations
 
@@ -14,23 +14,22 @@ from llm_coop_envs.bertrand.scenario import SCENARIO
 from llm_coop_envs.bertrand.settings import BertrandSettings
 from llm_coop_envs.bertrand.slots import BertrandSlots
 from llm_coop_envs.core.array_env import TALK
+from llm_coop_envs.core.base_policy import Action, ScriptedPolicy
 from llm_coop_envs.core.policy import Episode, Request
 from llm_coop_envs.core.settings import ScenarioSettings
 from llm_coop_envs.errors import SettingsError
-from llm_coop_envs.policies.base import Action, ScriptedPolicy
 
 SAME = 1e-3
-"""How far Nash and joint-profit price may lie from those of the market the table was learned in, as a share of the
-distance between them."""
+"""Tolerance for the Nash and joint-profit prices of the market a table plays in, compared with the market it was
+learned in, as a share of the distance between the two prices."""
 
 
 class QTablePolicy(ScriptedPolicy):
     """Plays a Q table greedily, each seat the strategy of the firm with the same number; it learns nothing.
 
-    It is silent in talk and does not listen. On a grid the grid must be the table's; where prices are continuous it
-    asks prices of its own grid and takes each price it sees for the nearest one on it. Rounds that are missing at the
-    beginning are taken to have been like the earliest one known; if none is known, play begins in the state in which
-    learning ended.
+    It is silent in talk and does not listen. On a grid, the grid must be the table's. Where prices are continuous, it
+    asks prices of its own grid and rounds each observed price to that grid. In the first rounds, missing past rounds
+    are filled with the earliest known one; if none is known, play begins in the state in which learning ended.
     """
 
     def __init__(self, table: QTable) -> None:
@@ -49,16 +48,21 @@ class QTablePolicy(ScriptedPolicy):
             raise SettingsError("policy", "q_learning", f"plays {SCENARIO.name}, not {episode.scenario}")
         check_all_stay(settings)
         if settings.firms != game.firms:
-            why = f"the Q table was learned by {game.firms} firms; train one for as many as play here"
-            raise SettingsError("firms", settings.firms, why)
-        marks = settings.marks
-        gap = np.array(game.marks.joint) - np.array(game.marks.nash)
-        pairs = (("Nash", marks.nash, game.marks.nash), ("joint-profit", marks.joint, game.marks.joint))
-        for kind, here, there in pairs:
-            if np.any(np.abs(np.array(here) - np.array(there)) > SAME * gap):
-                shown = ", ".join(f"{price:g}" for price in there)
-                why = f"the Q table was learned in a market whose {kind} prices are {shown}; take one of this market"
-                raise SettingsError("policy", "q_learning", why)
+            reason = f"the Q table was learned by {game.firms} firms; train one for as many as play here"
+            raise SettingsError("firms", settings.firms, reason)
+        equilibria = settings.equilibria
+        gap = np.array(game.equilibria.joint) - np.array(game.equilibria.nash)
+        pairs = (
+            ("Nash", equilibria.nash, game.equilibria.nash),
+            ("joint-profit", equilibria.joint, game.equilibria.joint),
+        )
+        for kind, prices, learned_prices in pairs:
+            if np.any(np.abs(np.array(prices) - np.array(learned_prices)) > SAME * gap):
+                listed = ", ".join(f"{price:g}" for price in learned_prices)
+                reason = (
+                    f"the Q table was learned in a market whose {kind} prices are {listed}; take one of this market"
+                )
+                raise SettingsError("policy", "q_learning", reason)
         if settings.prices == "grid" and not (
             settings.grid_points == game.points and np.allclose(settings.grids, game.prices, rtol=1e-9, atol=0.0)
         ):
@@ -68,14 +72,14 @@ class QTablePolicy(ScriptedPolicy):
         self._grid = settings.prices == "grid"
 
     def get_state(self) -> dict[str, Any]:
-        """Nothing: all it goes by is what it is shown."""
+        """Return an empty state: decisions depend on observations only."""
         return {}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Nothing to put back."""
+        """Do nothing: there is no state."""
 
     def decide(self, request: Request) -> Action:
-        """The greedy price in the state the firm is in."""
+        """Ask the greedy price of the firm's state."""
         slots: BertrandSlots = request.info["slots"]
         if slots.phase == TALK:
             return {"message": ""}
@@ -84,27 +88,27 @@ class QTablePolicy(ScriptedPolicy):
         return {"choice": index if self._grid else float(self._game.prices[me, index])}
 
     def state(self, slots: BertrandSlots, me: int) -> int:
-        """The state a firm is in, by what it knows."""
+        """The firm's state, from the rounds it observes."""
         return state_of(self._game, slots, me, self.table.last_state)
 
 
-def check_shown(settings: BertrandSettings, rounds: int, why: str) -> None:
-    """Require that firms are shown so many past rounds throughout.
+def check_shown(settings: BertrandSettings, rounds: int, reason: str) -> None:
+    """Check that firms observe at least `rounds` past rounds, in every round.
 
     Raises:
-        SettingsError: they are not.
+        SettingsError: they observe fewer; `reason` begins the message.
     """
     for name in ("history_window", "memory"):
-        least = min((most for most in settings.reach(name) if most is not None), default=rounds)
-        if least < rounds:
-            raise SettingsError(name, least, f"{why}; set it to {rounds} or more")
+        shortest = min((reach for reach in settings.reach(name) if reach is not None), default=rounds)
+        if shortest < rounds:
+            raise SettingsError(name, shortest, f"{reason}; set it to {rounds} or more")
 
 
 def check_all_stay(settings: ScenarioSettings) -> None:
-    """Require that no firm leaves the market.
+    """Check that no firm leaves the market.
 
     Raises:
-        SettingsError: one does.
+        SettingsError: a firm leaves.
     """
     if False in settings.reach("present"):
         raise SettingsError(
@@ -113,10 +117,10 @@ def check_all_stay(settings: ScenarioSettings) -> None:
 
 
 def state_of(game: Game, slots: BertrandSlots, me: int, first: int) -> int:
-    """The state a firm is in, by what it knows; `first` if it knows nothing.
+    """The state of firm `me`, from the rounds it observes; `first` if it observes none.
 
     Raises:
-        SettingsError: it is not shown its rivals' prices.
+        SettingsError: it does not observe its rivals' prices.
     """
     if not game.memory:
         return 0
@@ -130,7 +134,7 @@ def state_of(game: Game, slots: BertrandSlots, me: int, first: int) -> int:
     past = [past[0]] * (game.memory - len(past)) + past
     state = 0
     for own, *rivals in reversed(past):
-        asked = [*rivals[:me], own, *rivals[me:]]
-        places = [nearest(grid, price) for grid, price in zip(game.prices.tolist(), asked, strict=True)]
-        state = state * game.actions + int(game.action(places))
+        prices = [*rivals[:me], own, *rivals[me:]]
+        indices = [nearest(grid, price) for grid, price in zip(game.prices.tolist(), prices, strict=True)]
+        state = state * game.actions + int(game.action(indices))
     return state

@@ -43,7 +43,7 @@ def learn(
     fields |= {name: value for name, value in (("preset", preset), ("episodes", episodes)) if value is not None}
     learning = kind.from_json(fields)
     with ticking("episodes", learning.episodes) as ticker:
-        train(learning, seed, folder, report=lambda done, _: ticker.at(done))
+        train(learning, seed, folder, report=lambda done, _: ticker.advance_to(done))
     last = read_rows(folder / CURVE)[-1]
     name, value = TabularFolder.open(folder).manifest["reference"]
     measures = {**{key: last[key] for key in last if key not in ("episode", "reward")}, name: value}

@@ -1,4 +1,4 @@
-"""The learning curve as a table and as a picture."""
+"""Write the learning curve as a table and as a picture."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ Row = dict[str, Any]
 
 
 def write_curve(rows: Sequence[Row], learner: TabularLearner, reference: tuple[str, float], folder: Path) -> None:
-    """Write the points (`episode`, `reward`, the learner's measures) and a picture of them beside a named line.
+    """Write the curve's points (`episode`, `reward`, the learner's measures) and a picture with the reference line.
 
     Raises:
         RunError: they cannot be written.
     """
     write_rows(folder / CURVE, rows)
-    measure, label = learner.shown
+    measure, label = learner.curve_measure
     episodes = [row["episode"] for row in rows]
     name, value = reference
     count = learner.learning.curve_seeds

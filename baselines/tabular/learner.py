@@ -1,4 +1,4 @@
-"""What every tabular learner is: how it plays and learns, and what is shown of it."""
+"""The base classes of tabular learners and of the players of their tables."""
 
 from __future__ import annotations
 
@@ -9,30 +9,65 @@ import numpy as np
 
 from llm_coop_envs.baselines.learning import learning_of
 from llm_coop_envs.baselines.tabular.settings import TabularSettings
+from llm_coop_envs.core.base_policy import Policy
+from llm_coop_envs.core.policy import Episode
 from llm_coop_envs.core.registry import find_scenario, scenarios
 from llm_coop_envs.errors import SettingsError
-from llm_coop_envs.policies.base import Policy
 from llm_coop_envs.storage.arrays import Arrays
 from llm_coop_envs.util.references import load
 
-#: Seeds of learning episodes start here; those of the learning curve at half of it. Evaluations use smaller ones.
+#: Learning episodes use environment seeds from here on, the learning curve those from half of it on. Evaluations use
+#: smaller seeds.
 FIRST_LEARNING_SEED = 2**32
 FIRST_CURVE_SEED = 2**31
 
 
+class TablePlayer(Policy):
+    """Plays the best choices of a learned table and says nothing.
+
+    Attributes:
+        scenario: the name of the scenario it plays.
+        arrays: the learned table.
+        name: the table's name in errors.
+    """
+
+    waits = False
+    scenario: ClassVar[str]
+
+    def __init__(self, arrays: Arrays, name: str) -> None:
+        self.arrays = arrays
+        self.name = name
+
+    def begin(self, episode: Episode) -> None:
+        """Start an episode.
+
+        Raises:
+            SettingsError: another scenario is played.
+        """
+        super().begin(episode)
+        if not isinstance(episode.settings, find_scenario(self.scenario).settings_type):
+            raise self.refusal(f"plays {self.scenario}, not {episode.scenario}")
+
+    def refusal(self, reason: str) -> SettingsError:
+        """The error that this table cannot play an episode."""
+        return SettingsError("policy", f"tabular:{self.name}", reason)
+
+
 class TabularLearner(ABC):
-    """Learns from episode to episode; a scenario's `Learning` names its class.
+    """Learns a table episode by episode. A scenario names its class in `Learning.tabular`.
 
     Attributes:
         settings_type: the class of its settings.
-        shown: the measure that the learning curve shows, and what its axis says.
-        title: of the learning curve; `{}` stands for the preset.
-        learning: its settings.
+        player: the class that plays its tables.
+        shown: the measure in the learning curve, and the label of its axis.
+        title: the title of the learning curve; `{}` stands for the preset.
+        learning: the settings.
         seed: the only source of randomness.
     """
 
     settings_type: ClassVar[type[TabularSettings]]
-    shown: ClassVar[tuple[str, str]]
+    player: ClassVar[type[TablePlayer]]
+    curve_measure: ClassVar[tuple[str, str]]
     title: ClassVar[str]
 
     def __init__(self, learning: Any, seed: int) -> None:
@@ -40,56 +75,51 @@ class TabularLearner(ABC):
         self.seed = seed
 
     def draws(self, episode: int) -> tuple[int, np.random.Generator]:
-        """The environment's seed and the generator of an episode of learning, from the learner's seed alone."""
+        """Derive a learning episode's environment seed and its generator from the learner's seed."""
         sequence = np.random.SeedSequence([self.seed, episode])
         rng = np.random.default_rng(sequence)
         return FIRST_LEARNING_SEED + int(sequence.generate_state(1, np.uint32)[0]), rng
 
     def point(self) -> dict[str, float]:
-        """The learning curve's measures now: means over episodes without exploration, on seeds of their own."""
-        found = [self.greedy(FIRST_CURVE_SEED + k) for k in range(self.learning.curve_seeds)]
-        return {name: float(np.mean([one[name] for one in found])) for name in found[0]}
+        """Measure the current table: means over `curve_seeds` episodes without exploration."""
+        episodes = [self.greedy(FIRST_CURVE_SEED + k) for k in range(self.learning.curve_seeds)]
+        return {name: float(np.mean([measures[name] for measures in episodes])) for name in episodes[0]}
 
     @abstractmethod
     def train(self, episode: int) -> float:
-        """Play one episode (from 0; it decides seeds and rates) and learn from it; the mean sum of rewards."""
+        """Play learning episode number `episode` (from 0) and learn from it. Returns the mean sum of rewards."""
 
     @abstractmethod
     def greedy(self, seed: int) -> dict[str, float]:
-        """Play an episode with the best known choices; its measures."""
+        """Play an episode without exploration and measure it."""
 
     @abstractmethod
     def reference(self) -> tuple[str, float]:
-        """What the curve is to be seen beside: its name, and its value."""
+        """The name and the value of the line that the learning curve is drawn beside."""
 
     @abstractmethod
     def arrays(self) -> Arrays:
-        """What has been learned."""
+        """The learned table."""
 
     @abstractmethod
     def load(self, arrays: Arrays) -> None:
-        """Continue from what was learned.
+        """Continue from a learned table.
 
         Raises:
-            RunError: it is of another size.
+            RunError: the table has another size.
         """
-
-    @staticmethod
-    @abstractmethod
-    def player(arrays: Arrays, name: str) -> Policy:
-        """A policy that plays what was learned, called `name` in errors."""
 
 
 def learner_of(scenario: str) -> type[TabularLearner]:
-    """A scenario's tabular learner.
+    """Look up a scenario's tabular learner.
 
     Raises:
-        SettingsError: there is none.
+        SettingsError: the scenario has none.
         StudyError: there is no such scenario.
     """
-    found: type[TabularLearner] | None = load(learning_of(find_scenario(scenario).name).tabular)
-    if found is None:
-        known = [name for name in scenarios() if learning_of(name).tabular is not None]
-        why = f"has no tabular learner; these have one: {', '.join(known)}. Networks learn every scenario"
-        raise SettingsError("scenario", scenario, why)
-    return found
+    learner: type[TabularLearner] | None = load(learning_of(find_scenario(scenario).name).tabular)
+    if learner is None:
+        names = [name for name in scenarios() if learning_of(name).tabular is not None]
+        reason = f"has no tabular learner; these have one: {', '.join(names)}. Networks learn every scenario"
+        raise SettingsError("scenario", scenario, reason)
+    return learner

@@ -1,6 +1,6 @@
-"""A learned table in any seat of a study: `tabular:NAME`, a shipped table's name, a file or a run folder.
+"""Learned tables as policies: `tabular:NAME`, where NAME is a shipped table, a file or a run folder.
 
-It plays the best choices it knows and says nothing.
+They play the best known choices and say nothing.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from typing import Any
 from llm_coop_envs.baselines.stored import check_options, check_played
 from llm_coop_envs.baselines.tabular.learner import learner_of
 from llm_coop_envs.baselines.tabular.store import load
-from llm_coop_envs.policies.base import Policy
+from llm_coop_envs.core.base_policy import Policy
 
 #: What reports call this kind of player.
 LABEL = "tabular Q-learner"
 
 
 def make(scenario: str, argument: str, options: Mapping[str, Any], chat: object = None) -> Policy:
-    """A policy that plays a table.
+    """Make the policy that plays a table.
 
     Raises:
         RunError: the file is no table.
-        SettingsError: there is no such table, it plays another scenario, or an option was given.
+        SettingsError: there is no such table, it plays another scenario, or options are passed.
     """
     check_options(options)
     table = load(argument)
@@ -30,5 +30,5 @@ def make(scenario: str, argument: str, options: Mapping[str, Any], chat: object 
     return learner_of(table.scenario).player(table.arrays, argument)
 
 
-# Making one is cheap, and finds everything that can be wrong.
+# Making a policy is cheap and checks everything.
 check = make

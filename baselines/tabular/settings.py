@@ -1,9 +1,9 @@
-"""What all tabular learners' settings share, checked before anything starts."""
+"""The settings that all tabular learners share."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar
 
 from llm_coop_envs.core.settings import Settings
@@ -15,15 +15,17 @@ MAX_EPISODES = 10_000_000
 
 @dataclass(frozen=True, kw_only=True)
 class TabularSettings(Settings):
-    """What all tabular learners share. Rates fall linearly from the first to the last episode.
+    """Settings of a tabular learner. Rates fall linearly from the first to the last episode.
 
     Attributes:
+        scenario: the name of the scenario it learns.
+        preset: the preset of the environment.
         changes: settings of the environment that differ from the preset's.
-        episodes: how many episodes are played for learning.
-        step_size, step_size_end: how far a value moves towards its new estimate in the first and in the last one.
-        discount: the worth of the next decision's value.
-        curve_every: episodes between two points of the learning curve; also between two checkpoints.
-        curve_seeds: episodes played without exploration for each point of the curve.
+        episodes: number of learning episodes.
+        step_size, step_size_end: share of its error by which a value moves, in the first and in the last episode.
+        discount: weight of the next decision's value, 0 to 1.
+        curve_every: episodes between two points of the learning curve, and between two checkpoints.
+        curve_seeds: episodes without exploration per point of the curve.
     """
 
     scenario: ClassVar[str]
@@ -56,15 +58,17 @@ class TabularSettings(Settings):
         object.__setattr__(self, "changes", dict(self.changes))
 
     def owned(self) -> dict[str, Any]:
-        """Settings of the environment that the learner itself decides."""
+        """Settings of the environment that the learner fixes; by default none."""
         return {}
 
-    def given(self) -> dict[str, Any]:
+    def environment_arguments(self) -> dict[str, Any]:
         """The arguments of the environment."""
         return {"preset": self.preset, **self.changes, **self.owned()}
 
-    def falling(self, first: str, last: str, episode: int) -> float:
-        """The value of a rate in an episode."""
-        left = 1.0 - episode / self.episodes
-        start, end = getattr(self, first), getattr(self, last)
-        return float(end + (start - end) * left)
+    def rates(self, episode: int) -> dict[str, float]:
+        """The rates in an episode, by name: every setting `name` that has a `name_end`."""
+        remaining = 1.0 - episode / self.episodes
+        ends = {name: getattr(self, f"{name}_end", None) for name in (setting.name for setting in fields(self))}
+        return {
+            name: float(end + (getattr(self, name) - end) * remaining) for name, end in ends.items() if end is not None
+        }

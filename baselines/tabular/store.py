@@ -1,4 +1,4 @@
-"""Learned tables as files: arrays, and what they were learned by."""
+"""Learned tables as files: arrays, and how they were learned."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TABLE = "table.npz"
 
 @dataclass(frozen=True, kw_only=True)
 class StoredTable:
-    """A table, the settings and the seed it was learned with, and after how many episodes."""
+    """A learned table, with the settings, the seed and the number of episodes it was learned with."""
 
     learning: TabularSettings
     seed: int
@@ -33,13 +33,13 @@ class StoredTable:
         return self.learning.scenario
 
     def about(self) -> dict[str, Any]:
-        """All but the arrays, as plain data."""
+        """Everything but the arrays, as JSON data."""
         learned = {"scenario": self.scenario, "learning": self.learning.to_json()}
         return {**learned, "seed": self.seed, "episodes": self.episodes}
 
 
 def save(table: StoredTable, path: Path) -> None:
-    """Write a table, at once or not at all; equal tables give equal bytes.
+    """Write a table, as a whole or not at all; equal tables give equal bytes.
 
     Raises:
         RunError: the file cannot be written.
@@ -48,7 +48,7 @@ def save(table: StoredTable, path: Path) -> None:
 
 
 def load(name: str | Path) -> StoredTable:
-    """Read a table by a path, a run folder or the name of a shipped one.
+    """Read a table from a path, a run folder or the name of a shipped one.
 
     Raises:
         SettingsError: there is no such table.

@@ -1,8 +1,8 @@
-"""Learning from beginning to end, in a folder: continued after an interruption, with a learning curve.
+"""Train a tabular learner in a run folder, with checkpoints and a learning curve.
 
-In the run folder (`storage.folder`) `checkpoint.npz` holds how far it got, `curve.parquet` and `curve.png` show how it
-went, `table.npz` is the result. Every episode draws from a generator of its own that follows from the seed and the
-episode's number, so an interruption changes nothing.
+The run folder (`storage.folder`) holds `checkpoint.npz`, the learning curve `curve.parquet` and `curve.png`, and the
+result `table.npz`. Every episode draws from its own generator, derived from the seed and the episode's number, so an
+interrupted training ends with the same bytes as one without interruption.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ Report = Callable[[int, Row | None], None]
 
 @dataclass(kw_only=True)
 class TabularFolder(RunFolder):
-    """The folder of a learner; its manifest holds scenario, seed and settings, in the end the curve's reference too."""
+    """The folder of a training; its manifest holds scenario, seed, settings and, at the end, the curve's reference."""
 
     kind: ClassVar[str] = "tabular"
 
 
 @dataclass
-class _Reached:
-    """How far learning got: episodes played, the curve so far, mean sums of rewards since its last point."""
+class _Progress:
+    """Progress of a training: episodes played, the curve so far, and mean sums of rewards since its last point."""
 
     done: int = 0
     rows: list[Row] = field(default_factory=list)
@@ -53,7 +53,7 @@ class _Reached:
 
 
 class Stopped(KeyboardInterrupt):
-    """Ctrl-C was pressed; what was learned so far is kept."""
+    """Training was stopped by Ctrl-C; its checkpoint is kept."""
 
     def __init__(self, episodes: int) -> None:
         super().__init__(f"stopped after {episodes} episodes")
@@ -61,18 +61,18 @@ class Stopped(KeyboardInterrupt):
 
 
 def train(learning: TabularSettings, seed: int, folder: Path, report: Report | None = None) -> StoredTable:
-    """Learn, going on with what is already in the folder.
+    """Train a learner, or continue the training in the folder.
 
     Args:
-        learning: what and how.
-        seed: 0 or more.
-        folder: made if it is not there.
-        report: called with the number of episodes played after each one, and the new point of the curve, if any.
+        learning: the learner's settings.
+        seed: seed of the training, 0 or more.
+        folder: the run folder, made if it does not exist.
+        report: called after each episode with the number of episodes played and the curve's new point, if any.
 
     Raises:
         MissingExtra: pyarrow or matplotlib (extra `study`) is not installed.
         RunError: the folder holds another run, another process writes there, or it cannot be read or written.
-        SettingsError: an impossible seed.
+        SettingsError: the seed is impossible.
         Stopped: Ctrl-C was pressed.
     """
     need_arrow()
@@ -83,19 +83,23 @@ def train(learning: TabularSettings, seed: int, folder: Path, report: Report | N
         if not store.complete:
             learner = learner_of(learning.scenario)(learning, seed)
             progress = _restore(learner, folder)
-            with store.session(), interruptible() as asked:
-                _learn(learner, progress, asked, folder, report)
+            with store.session(), interruptible() as stop_requested:
+                _learn(learner, progress, stop_requested, folder, report)
                 reference = learner.reference()
                 write_curve(progress.rows, learner, reference, folder)
-                # Single precision is enough to play with.
-                kept = {k: v.astype(np.float32) if v.dtype == np.float64 else v for k, v in learner.arrays().items()}
-                save(_stored(learner, progress.done, kept), folder / TABLE)
+                # Single precision is enough for playing.
+                arrays = {k: v.astype(np.float32) if v.dtype == np.float64 else v for k, v in learner.arrays().items()}
+                save(_stored(learner, progress.done, arrays), folder / TABLE)
                 store.write(reference=list(reference))
     return load(folder / TABLE)
 
 
 def _learn(
-    learner: TabularLearner, progress: _Reached, asked: Callable[[], bool], folder: Path, report: Report | None
+    learner: TabularLearner,
+    progress: _Progress,
+    stop_requested: Callable[[], bool],
+    folder: Path,
+    report: Report | None,
 ) -> None:
     learning, rows, rewards = learner.learning, progress.rows, progress.rewards
     if not rows:
@@ -110,7 +114,7 @@ def _learn(
             rows.append(row)
         if report is not None:
             report(done, row)
-        stop = asked() and done < learning.episodes
+        stop = stop_requested() and done < learning.episodes
         if row is not None or stop:
             _write_checkpoint(learner, progress, folder)
         if stop:
@@ -119,19 +123,19 @@ def _learn(
 
 @contextmanager
 def interruptible() -> Iterator[Callable[[], bool]]:
-    """Turn the first Ctrl-C into a wish to stop; gives what tells whether it was expressed. The second one stops."""
-    asked = threading.Event()
+    """Record the first Ctrl-C instead of stopping; yields whether it was pressed. A second Ctrl-C stops at once."""
+    stop_request = threading.Event()
 
     def note(number: int, frame: FrameType | None) -> None:
-        if asked.is_set():
+        if stop_request.is_set():
             raise KeyboardInterrupt
-        asked.set()
+        stop_request.set()
 
     with on_interrupt(note):
-        yield asked.is_set
+        yield stop_request.is_set
 
 
-def _write_checkpoint(learner: TabularLearner, progress: _Reached, folder: Path) -> None:
+def _write_checkpoint(learner: TabularLearner, progress: _Progress, folder: Path) -> None:
     curve = json.dumps({"rows": progress.rows, "rewards": progress.rewards}).encode()
     arrays = {**learner.arrays(), _CURVE: np.frombuffer(curve, dtype=np.uint8)}
     save(_stored(learner, progress.done, arrays), folder / CHECKPOINT)
@@ -141,14 +145,14 @@ def _stored(learner: TabularLearner, episodes: int, arrays: Arrays) -> StoredTab
     return StoredTable(learning=learner.learning, seed=learner.seed, episodes=episodes, arrays=arrays)
 
 
-def _restore(learner: TabularLearner, folder: Path) -> _Reached:
+def _restore(learner: TabularLearner, folder: Path) -> _Progress:
     path = folder / CHECKPOINT
     if not path.exists():
-        return _Reached()
+        return _Progress()
     try:
-        found = load(path)
-        curve = json.loads(found.arrays.pop(_CURVE).tobytes())
-        learner.load(found.arrays)
-        return _Reached(done=found.episodes, rows=list(curve["rows"]), rewards=list(curve["rewards"]))
+        checkpoint = load(path)
+        curve = json.loads(checkpoint.arrays.pop(_CURVE).tobytes())
+        learner.load(checkpoint.arrays)
+        return _Progress(done=checkpoint.episodes, rows=list(curve["rows"]), rewards=list(curve["rewards"]))
     except (KeyError, TypeError, ValueError, RunError) as error:
         raise RunError(f"{path} is damaged; delete it to begin anew") from error

@@ -24,7 +24,15 @@ from llm_coop_envs.benchmarks.doc_pages.markdown import filled, table, versions_
 from llm_coop_envs.benchmarks.speed.harness import machine
 from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.errors import RunError
-from llm_coop_envs.measures.synthetic_worlds import RULE, Floats, Planted, kappa, planted_of, roc, score_worlds
+from llm_coop_envs.measures.synthetic_worlds import (
+    RULE,
+    Floats,
+    SyntheticWorlds,
+    find_synthetic_worlds,
+    kappa,
+    roc,
+    score_worlds,
+)
 from llm_coop_envs.policies.llm.local.models import name_with_size
 from llm_coop_envs.runs.judgements import PLANTED, Judgement
 from llm_coop_envs.statistics.intervals import exact_interval
@@ -52,9 +60,9 @@ def record(scenario: str, honest: int = HONEST, meant: int = MEANT, workers: int
         meant: episodes of each other world.
         workers: how many processes.
     """
-    planted = planted_of(scenario)
-    silent = [world.name for world in planted.worlds if not world.intent]
-    episodes = {world.name: meant if world.intent else -(-honest // len(silent)) for world in planted.worlds}
+    synthetic = find_synthetic_worlds(scenario)
+    silent = [world.name for world in synthetic.worlds if not world.intent]
+    episodes = {world.name: meant if world.intent else -(-honest // len(silent)) for world in synthetic.worlds}
     began, load = time.perf_counter(), os.getloadavg()[0]
     scores = score_worlds(scenario, episodes, workers, SEED)
     seconds = {name: float(found.pop("seconds").sum()) for name, found in scores.items()}
@@ -68,7 +76,7 @@ def record(scenario: str, honest: int = HONEST, meant: int = MEANT, workers: int
             "workers": workers,
         },
         "episodes": episodes,
-        "detectors": {name: judged(scores, silent, name) for name in planted.detectors},
+        "detectors": {name: judged(scores, silent, name) for name in synthetic.detectors},
     }
 
 
@@ -89,7 +97,7 @@ def record_judge(folder: Path) -> tuple[str, dict[str, Any]]:
     if source != PLANTED or manifest["status"] != COMPLETE:
         raise RunError(f"{folder}: is no complete judgement of worlds; make one with llm-coop judge --planted")
     result = manifest["result"]
-    silent = [world.name for world in planted_of(scenario).worlds if not world.intent]
+    silent = [world.name for world in find_synthetic_worlds(scenario).worlds if not world.intent]
     by_world: dict[str, dict[str, Floats]] = {}
     for who, worlds in result["scores"].items():
         for world, scores in worlds.items():
@@ -148,7 +156,7 @@ def page() -> str:
 
 
 def _scenario(name: str, found: Mapping[str, Any]) -> str:
-    planted = planted_of(name)
+    synthetic = find_synthetic_worlds(name)
     detectors = found["detectors"]
     worlds = [
         [
@@ -157,17 +165,17 @@ def _scenario(name: str, found: Mapping[str, Any]) -> str:
             f"{found['episodes'][world.name]:,}",
             *(f"{100 * one['found'][world.name]:.1f} %" for one in detectors.values()),
         ]
-        for world in planted.worlds
+        for world in synthetic.worlds
     ]
     seconds = found["seconds"]
-    judges = [_judge(planted, one) for one in found.get("judges", {}).values()]
+    judges = [_judge(synthetic, one) for one in found.get("judges", {}).values()]
     return "\n\n".join(
         [
             f"## {find_scenario(name).title}",
             "How often each detector says that players work together:",
             table(["world", "meant", "episodes", *detectors], worlds),
             "How good the detectors are:",
-            _rates(detectors, {name: one.about for name, one in planted.detectors.items()}),
+            _rates(detectors, {name: one.about for name, one in synthetic.detectors.items()}),
             f"The honest episodes took {seconds['honest']:.0f} seconds of CPU, all {seconds['all']:.0f}; in "
             f"{seconds['workers']} processes {seconds['elapsed']:.0f} seconds, on a machine with a load of "
             f"{seconds['load']:.1f} before. Versions: {versions_of(found)}.",
@@ -194,13 +202,13 @@ def _rates(detectors: Mapping[str, Any], about: Mapping[str, str]) -> str:
     return table(["detector", "says so if", "false alarms", "95 % interval", "area", *heads, "kappa"], rates)
 
 
-def _judge(planted: Planted, found: Mapping[str, Any]) -> str:
+def _judge(synthetic: SyntheticWorlds, found: Mapping[str, Any]) -> str:
     """What a language model found, beside the rules that sort the same messages."""
     model, both, rubric = found["model"], found["detectors"], found["rubric"]
     worlds = [
         [world.about, "yes" if world.intent else "no", str(both["judge"]["each"])]
         + [f"{100 * both[who]['found'][world.name]:.0f} %" for who in JUDGES]
-        for world in planted.worlds
+        for world in synthetic.worlds
         if world.name in both["judge"]["found"]
     ]
     said = found["said"], found["said_by_rules"]

@@ -23,7 +23,7 @@ from llm_coop_envs.policies.llm.local.models import name_with_size
 from llm_coop_envs.runs.folder import open_run
 from llm_coop_envs.runs.verify import verify_run
 from llm_coop_envs.storage.folder import COMPLETE
-from llm_coop_envs.studies.seating import Given, with_players
+from llm_coop_envs.studies.seating import GivenPlayer, with_players
 from llm_coop_envs.studies.study import load_study, shipped_studies
 
 RECORD = Path(__file__).with_name("local_studies.json")
@@ -109,7 +109,9 @@ def page() -> str:
 
 def _seats(name: str) -> int:
     """How many conditions of a shipped study have a seat for a model that is given."""
-    return sum(one.asks_a_model for one in with_players(load_study(name), Given(name="llm:any", options={})).conditions)
+    return sum(
+        one.asks_a_model for one in with_players(load_study(name), GivenPlayer(name="llm:any", options={})).conditions
+    )
 
 
 def _row(name: str, conditions: str, one: Mapping[str, Any]) -> list[str]:

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from llm_coop_envs.benchmarks.scorecard.suite import HELD_OUT, PUBLIC, Part, Suite, bench_files, suite_of
+from llm_coop_envs.benchmarks.scorecard.suite import HELD_OUT, PUBLIC, Part, Suite, scorecard_task_files, suite_of
 from llm_coop_envs.benchmarks.scorecard.tasks import COMPETENCE, LEGALITY, TENDENCIES, TESTED, UNDERSTANDING
 from llm_coop_envs.core.scenario import Event
 from llm_coop_envs.errors import RunError
@@ -26,7 +26,7 @@ from llm_coop_envs.runs.provenance import hash_of_files
 from llm_coop_envs.statistics import intervals as statistics
 from llm_coop_envs.statistics.intervals import Interval, exact_interval, mean_interval
 from llm_coop_envs.storage.folder import digest_of, plain_json
-from llm_coop_envs.studies.study import fits
+from llm_coop_envs.studies.conditions import seat_matches
 
 FORMAT = 1
 SUITE = "bench"
@@ -40,7 +40,9 @@ SKILLS = (UNDERSTANDING, LEGALITY, COMPETENCE)
 def analysis_hash() -> str:
     """A hash of the code that makes scores of events."""
     own = Path(__file__).parent.glob("*.py")
-    return hash_of_files(*own, *bench_files(), *(Path(str(one.__file__)) for one in (information, process, statistics)))
+    return hash_of_files(
+        *own, *scorecard_task_files(), *(Path(str(one.__file__)) for one in (information, process, statistics))
+    )
 
 
 def make_card(run: Run) -> dict[str, Any]:
@@ -141,7 +143,7 @@ def _legal_share(part: Part, played: Mapping[str, Sequence[Event]]) -> float:
 
 def _sits(seats: Mapping[str, Any], agent: str) -> bool:
     """Whether who is tested sits in a seat; exact names go before patterns."""
-    found = seats.get(agent, next((one for pattern, one in seats.items() if fits(pattern, agent)), None))
+    found = seats.get(agent, next((one for pattern, one in seats.items() if seat_matches(pattern, agent)), None))
     return bool(found == TESTED)
 
 

@@ -18,16 +18,24 @@ from typing import Any
 import numpy as np
 import yaml
 
-from llm_coop_envs.benchmarks.scorecard.tasks import TESTED, UNDERSTANDING, Arm, Bench, Played, Task, bench_of
+from llm_coop_envs.benchmarks.scorecard.tasks import (
+    TESTED,
+    UNDERSTANDING,
+    Arm,
+    Played,
+    ScorecardTasks,
+    Task,
+    find_scorecard_tasks,
+)
 from llm_coop_envs.core.registry import find_scenario, scenarios
 from llm_coop_envs.core.settings import plain
 from llm_coop_envs.errors import LlmCoopError, RunError, StudyError
 from llm_coop_envs.policies.kinds import parse
 from llm_coop_envs.storage.folder import digest_of
-from llm_coop_envs.studies.conditions import Condition
+from llm_coop_envs.studies.conditions import Condition, make_player
 from llm_coop_envs.studies.players import asks_a_model, full_name
-from llm_coop_envs.studies.seating import Given, begin_with
-from llm_coop_envs.studies.study import Study, make_player, parse_study
+from llm_coop_envs.studies.seating import GivenPlayer, check_can_begin
+from llm_coop_envs.studies.study import Study, parse_study
 from llm_coop_envs.util.checks import suggestion
 
 NAME, VERSION = "scorecard", 2
@@ -139,15 +147,15 @@ def _rules(scenario: str) -> Task:
     )
 
 
-def benches() -> dict[str, Bench]:
+def all_scorecard_tasks() -> dict[str, ScorecardTasks]:
     """The scenarios' parts of the suite."""
-    found = {name: bench_of(name) for name in scenarios()}
+    found = {name: find_scorecard_tasks(name) for name in scenarios()}
     return {name: one for name, one in found.items() if one is not None}
 
 
-def bench_files() -> list[Path]:
+def scorecard_task_files() -> list[Path]:
     """The files in which the scenarios' parts of the suite stand."""
-    return [Path(inspect.getfile(one.questions)) for one in benches().values()]
+    return [Path(inspect.getfile(one.questions)) for one in all_scorecard_tasks().values()]
 
 
 def parts(held_out: int, size: str) -> list[Part]:
@@ -158,7 +166,7 @@ def parts(held_out: int, size: str) -> list[Part]:
         size: a name of `SIZES`.
     """
     found = []
-    for scenario, bench in benches().items():
+    for scenario, bench in all_scorecard_tasks().items():
         for task in (_rules(scenario), *bench.tasks):
             for half, seed in ((PUBLIC, PUBLIC_SEED), (HELD_OUT, held_out)):
                 for number in range(1, SIZES[size].parameters + 1):
@@ -182,7 +190,7 @@ def parts(held_out: int, size: str) -> list[Part]:
 
 def suite_hash() -> str:
     """A hash of everything that the suite asks: conditions with an example of the held-out half, questions, answers."""
-    return _hash_of(tuple(benches()))
+    return _hash_of(tuple(all_scorecard_tasks()))
 
 
 @functools.cache
@@ -193,7 +201,7 @@ def _hash_of(scenarios: tuple[str, ...]) -> str:
         for part in every
         if part.plays == QUIZ
         for seed in part.seeds
-        for item in benches()[part.scenario].drawn_questions(seed)
+        for item in all_scorecard_tasks()[part.scenario].drawn_questions(seed)
     ]
     conditions = [plain(entry) for part in every for entry in part.entries(TESTED)]
     return digest_of({"version": VERSION, "conditions": conditions, "questions": asked})
@@ -220,7 +228,7 @@ class Suite:
     left_out: tuple[str, ...]
 
 
-def make_suite(given: Sequence[Given], held_out: int, size: str, only: Sequence[str] = ()) -> Suite:
+def make_suite(given: Sequence[GivenPlayer], held_out: int, size: str, only: Sequence[str] = ()) -> Suite:
     """The suite, with somebody who is tested.
 
     Args:
@@ -277,9 +285,9 @@ def make_suite(given: Sequence[Given], held_out: int, size: str, only: Sequence[
     return _suite(played, players, held_out, size, left_out) if unable else found
 
 
-def _nothing(given: Sequence[Given], left_out: Sequence[str]) -> StudyError:
+def _nothing(given: Sequence[GivenPlayer], left_out: Sequence[str]) -> StudyError:
     """That nobody can play anything."""
-    rules = {name for scenario in benches() for name in find_scenario(scenario).policies}
+    rules = {name for scenario in all_scorecard_tasks() for name in find_scenario(scenario).policies}
     why = next((one for one in left_out if ": " in one), suggestion(given[0].name, sorted(rules)))
     return StudyError(f"policy '{', '.join(one.name for one in given)}': plays nothing of the suite; {why}")
 
@@ -302,7 +310,7 @@ def _begin(condition: Condition) -> None:
     """Let the rules and learners of a condition begin an episode: what was learned may belong to other settings."""
     for player in condition.players:
         if not asks_a_model(player.policy):
-            begin_with(condition, player)
+            check_can_begin(condition, player)
 
 
 def preregistered(suite: Suite, analysis: str) -> dict[str, Any]:

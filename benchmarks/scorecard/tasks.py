@@ -1,7 +1,7 @@
 """What a scenario brings to the scorecard: questions about its rules, and tasks whose scores lie between 0 and 1.
 
-A scenario's descriptor names its `Bench` (`Scenario.bench`). Every parameter is drawn from a generator that it is
-given, by the same function for the public and for the held-out half, so that the two differ by nothing else.
+A scenario's descriptor names its `ScorecardTasks` (`Scenario.scorecard`). All parameters of a task are drawn by one
+function from a given generator. The public and the held-out half therefore differ in their seeds alone.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from llm_coop_envs.core.records import start_of
 from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.core.scenario import Event, Measures
 from llm_coop_envs.interface.question import Number, Options
-from llm_coop_envs.measures.information import same
+from llm_coop_envs.measures.information import is_same
 from llm_coop_envs.measures.process import announcement_measures, talk_rounds
 from llm_coop_envs.util.references import load
 
@@ -110,7 +110,7 @@ class Task:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bench:
+class ScorecardTasks:
     """A scenario's part of the suite.
 
     Attributes:
@@ -131,13 +131,13 @@ def _drawn(questions: Callable[[np.random.Generator], Sequence[Item]], seed: int
     return questions(np.random.default_rng(seed))
 
 
-def bench_of(scenario: str) -> Bench | None:
+def find_scorecard_tasks(scenario: str) -> ScorecardTasks | None:
     """A scenario's part of the suite; `None` if it brings none.
 
     Raises:
         StudyError: there is no such scenario.
     """
-    found: Bench | None = load(find_scenario(scenario).bench)
+    found: ScorecardTasks | None = load(find_scenario(scenario).scorecard)
     return found
 
 
@@ -211,7 +211,7 @@ def _alike(measures: Measures) -> Score:
 
 def _near(first: float, second: float, asked: Number | Options) -> float:
     if isinstance(asked, Options):
-        return float(same(first, second))
+        return float(is_same(first, second))
     return 1.0 - abs(first - second) / (asked.high - asked.low)
 
 

@@ -23,7 +23,7 @@ import numpy as np
 
 from llm_coop_envs.benchmarks.speed.watching import serving
 from llm_coop_envs.policies.llm.journal.frames import FOLDER, ZSTD, packer
-from llm_coop_envs.runs.episode import Played
+from llm_coop_envs.runs.episode import PlayedEpisode
 from llm_coop_envs.runs.folder import Run, make_run
 from llm_coop_envs.storage.folder import COMPLETE
 from llm_coop_envs.studies.study import parse_study
@@ -69,7 +69,7 @@ def make_large(folder: Path, agents: int, *, talk: bool = False) -> Run:
     policies = dict(zip(names, ["kbc/uniform", "kbc/poisson"] * agents, strict=False))
     personas = dict(zip(names, ["baker", "nurse", "pilot", "judge"] * agents, strict=False))
     answers = [{"policy": "kbc/uniform", "seats": [], "personas": personas, "models": {}, "calls": {}}]
-    header, *_ = run.episode_records(condition.name, 0, Played(policies=policies, events=[], answers=answers))
+    header, *_ = run.episode_records(condition.name, 0, PlayedEpisode(policies=policies, events=[], answers=answers))
     path = run.events_path(condition.name, 0)
     path.parent.mkdir(parents=True, exist_ok=True)
     with gzip.open(path, "wb", compresslevel=1) as file:
@@ -80,7 +80,7 @@ def make_large(folder: Path, agents: int, *, talk: bool = False) -> Run:
     with (folder / FOLDER / f"main{ZSTD}").open("wb") as journal:
         while some := list(islice(lines, 256)):
             journal.write(pack(b"".join(json.dumps(line).encode() + b"\n" for line in some)))
-    run.write(files={**run.manifest["files"], **run.unrecorded()}, finished=1)
+    run.write(files={**run.manifest["files"], **run.unrecorded_files()}, finished=1)
     number = run.begin(command="")
     run.end(number, COMPLETE)
     return run

@@ -99,7 +99,7 @@ def serving(folder: Path) -> Iterator[tuple[subprocess.Popen[str], Callable[[str
 
 def look(folder: Path) -> int:
     """Ask what the page's server asks while an episode is shown; how many events came."""
-    playing = control.live(folder)["main"]["playing"]
+    playing = control.query_sessions(folder)["main"]["playing"]
     name = min(playing, default="")
     there, events = bool(name), 0
     with contextlib.suppress(RunError):  # it is finished by now
@@ -129,7 +129,7 @@ def _spent(run: subprocess.Popen[str]) -> float:
 
 def _events(folder: Path, size: float) -> float:
     """How many events there are so far, where a finished episode has so many."""
-    told = control.live(folder)["main"]
+    told = control.query_sessions(folder)["main"]
     playing = sum(one["events"] for one in told["playing"].values())
     return float(told.get("finished", 0) * size + playing)
 
@@ -141,7 +141,7 @@ def measure(kind: str, pairs: int, url: str) -> dict[str, Any]:
         words = [sys.executable, "-m", __spec__.name, "--play", kind, str(folder), url]
         run = subprocess.Popen(words, stdout=subprocess.DEVNULL, text=True)
         try:
-            while not control.live(folder).get("main", {}).get("finished"):
+            while not control.query_sessions(folder).get("main", {}).get("finished"):
                 time.sleep(0.1)
             size = _size(folder)
             ratios, looks = [], []

@@ -1,8 +1,7 @@
-"""What a firm sells at given prices, and what it earns: the two markets.
+"""Demand and profits at given prices: the logit and the linear market.
 
-Both are frozen values (they compare, hash and pickle), in the money of the prices shown to the firms.
-Everything else in this folder asks them `demand(prices)` and `profits(prices)`. They work on plain floats,
-because a market has a handful of firms and an array of two costs more than the arithmetic done on it.
+Both are frozen values (they compare, hash and pickle), in the money of the prices shown to the firms. They work on
+plain floats: a market has a handful of firms, and an array of two costs more than the arithmetic done on it.
 """
 
 from __future__ import annotations
@@ -33,8 +32,8 @@ class Market:
         """How many firms sell here."""
         return len(self.cost)
 
-    def only(self, firms: Sequence[int]) -> Self:
-        """The same market without the goods of all other firms."""
+    def restrict_to(self, firms: Sequence[int]) -> Self:
+        """The same market with the goods of these firms alone."""
         return replace(self, cost=tuple(self.cost[i] for i in firms), quality=tuple(self.quality[i] for i in firms))
 
     def demand(self, prices: Sequence[float]) -> list[float]:
@@ -42,14 +41,14 @@ class Market:
         raise NotImplementedError
 
     def consumer_surplus(self, prices: Sequence[float], demand: Sequence[float]) -> float:
-        """What buying is worth to all customers beyond what they pay, in money; 0 if nobody buys."""
+        """The consumer surplus: what the goods are worth to their buyers beyond the price, in money."""
         raise NotImplementedError
 
     def profits(self, prices: Sequence[float]) -> list[float]:
         """Each firm's profit (p_i - c_i) q_i at these prices, truncated if the market truncates."""
-        return self.earned(prices, self.demand(prices))
+        return self.profits_from_sales(prices, self.demand(prices))
 
-    def earned(self, prices: Sequence[float], demand: Sequence[float]) -> list[float]:
+    def profits_from_sales(self, prices: Sequence[float], demand: Sequence[float]) -> list[float]:
         """Each firm's profit when it sells `demand[i]` units at `prices[i]`."""
         profits = [(p - c) * q for p, c, q in zip(prices, self.cost, demand, strict=True)]
         return [float(int(profit)) for profit in profits] if self.truncate else profits
@@ -62,7 +61,7 @@ class LogitMarket(Market):
     q_i = scale * exp((a_i - p_i) / mu) / (sum_j exp((a_j - p_j) / mu) + exp(a_0 / mu)).
 
     Args:
-        outside: a_0, the quality of buying from nobody, in money.
+        outside: a_0, the quality of buying nothing, in money.
         mu: horizontal differentiation, in money; towards 0 the goods become perfect substitutes.
         scale: number of customers (Calvano et al. use 1, Fish et al. 2024 use 100).
     """
@@ -72,7 +71,7 @@ class LogitMarket(Market):
     scale: float
 
     def demand(self, prices: Sequence[float]) -> list[float]:
-        """Units sold by each firm; exponents are shifted by the largest, so that no price overflows."""
+        """Units sold by each firm; the largest exponent is subtracted from all, so that no price overflows."""
         mu = self.mu
         pulls = [(a - p) / mu for a, p in zip(self.quality, prices, strict=True)]
         outside = self.outside / mu
@@ -82,7 +81,7 @@ class LogitMarket(Market):
         return [weight * unit for weight in weights]
 
     def consumer_surplus(self, prices: Sequence[float], demand: Sequence[float]) -> float:
-        """The expected best of all goods over buying from nobody (Small and Rosen 1981), over all customers."""
+        """The expected value of the best good over buying nothing, summed over all customers (Small and Rosen 1981)."""
         pulls = [(a - p - self.outside) / self.mu for a, p in zip(self.quality, prices, strict=True)]
         top = max(0.0, *pulls)
         return self.scale * self.mu * (top + math.log(math.exp(-top) + sum(math.exp(pull - top) for pull in pulls)))
@@ -138,14 +137,20 @@ class LinearMarket(Market):
         return [(own * h - d * (total - h)) / scale for h in surplus]
 
     def _cheapest_sell(self, prices: Sequence[float], surplus: Sequence[float]) -> list[float]:
-        """Homogeneous goods: the lowest price takes all, equal lowest prices share."""
+        """Demand for identical goods: the lowest price takes all, equal lowest prices share.
+
+        At prices 1, 1, 2 the first two firms sell (a - 1) / (2 d) each, the third nothing.
+        """
         lowest = min(prices)
         winners = sum(p == lowest for p in prices)
         sold = [h / (self.d * winners) if p == lowest else 0.0 for p, h in zip(prices, surplus, strict=True)]
         return [max(q, 0.0) for q in sold] if self.clamp else sold
 
     def _served(self, surplus: Sequence[float]) -> list[float]:
-        """Non-negative quantities: serve firms by falling surplus while the next one still sells."""
+        """Non-negative quantities: add firms by falling surplus as long as the next one still sells.
+
+        Of firms with equal surplus the one with the lower index comes first; it makes no difference to what they sell.
+        """
         order = sorted(range(len(surplus)), key=lambda i: (-surplus[i], i))
         active: list[int] = []
         total = 0.0

@@ -1,6 +1,6 @@
-"""What follows when one firm is forced to another price: the same numbers for learners, scripted rules and models.
+"""Responses to a forced deviation, measured alike for learners, scripted rules and models.
 
-`after.py` makes such deviations with any policies, by playing an episode on from one point more than once;
+`faces/after.py` forces deviations on any policies, by playing an episode on from one point more than once;
 `baselines/q_learning/analyse/responses.py` computes them from Q tables.
 """
 
@@ -15,26 +15,26 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 HORIZON = 25
-"""Periods of a response that are kept (the authors' code of Calvano et al. 2020 prints 25)."""
+"""Periods of a response that are reported (the authors' code of Calvano et al. 2020 prints 25)."""
 
 TIE = 1e-12
-"""Two values this close, as a share of the larger, count as equal: rounding, not leniency."""
+"""Two values this close, as a share of the larger, differ by rounding alone and count as equal."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Response:
-    """One deviation and what follows.
+    """One deviation and the periods that follow it.
 
     Attributes:
-        firm: who deviates.
+        firm: the deviating firm.
         before: (firms,) the prices that would have been asked without the deviation.
         prices: (horizon, firms) prices asked; row 0 is the period of the deviation.
         profits: (horizon, firms).
         length: periods until play is back, the deviation included (`ShockLength` of the code of Calvano et al. 2020).
             If it ends in another cycle: periods until that one is entered. `None` if neither was seen.
-        returned: whether play comes back to what it left.
+        returned: whether play returns to the cycle or path that the deviation left.
         value: the deviator's discounted profits.
-        value_before: what it would have had without deviating.
+        value_before: its discounted profits without the deviation.
     """
 
     firm: int
@@ -53,7 +53,7 @@ class Response:
 
     @property
     def unprofitable(self) -> bool:
-        """Whether it was worth less. A deviation to the price that is asked anyway is neither."""
+        """Whether the deviation was worth less; one to the price that is asked anyway is neither."""
         return self.value_before - self.value > TIE * abs(self.value_before)
 
     @property
@@ -65,7 +65,7 @@ class Response:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ResponseSummary:
-    """Deviations of many sessions, summed up as Calvano et al. 2020 sum them up.
+    """The deviations of many sessions, averaged as Calvano et al. 2020 average them.
 
     Attributes:
         before: mean price before the deviation (cycle states and firms first, then sessions).
@@ -76,7 +76,7 @@ class ResponseSummary:
         unprofitable: share of deviations that were worth less than not deviating (their IC).
         paid: share that were worth more.
         length: mean length of the answer (their punishment length), of those that were seen to end; NaN if none was.
-        returned: share after which play came back to what it left.
+        returned: share after which play returned.
         responses: how many deviations.
         sessions: how many sessions.
     """
@@ -94,13 +94,13 @@ class ResponseSummary:
 
 
 def summarise(sessions: Iterable[Sequence[Response]]) -> ResponseSummary:
-    """Sum up the deviations of many sessions.
+    """Average the deviations of many sessions.
 
     Args:
         sessions: each session's responses, all of one horizon.
 
     Raises:
-        ValueError: there are none.
+        ValueError: there are no responses.
     """
     every = [list(responses) for responses in sessions]
     flat = [response for responses in every for response in responses]
@@ -110,8 +110,9 @@ def summarise(sessions: Iterable[Sequence[Response]]) -> ResponseSummary:
     def rivals(response: Response) -> list[int]:
         return [j for j in range(len(response.before)) if j != response.firm]
 
-    def path(one: Response, of_rivals: bool) -> Floats:
-        return one.prices[:, rivals(one)].mean(axis=1) if of_rivals else one.prices[:, one.firm]
+    def path(response: Response, of_rivals: bool) -> Floats:
+        prices = response.prices
+        return prices[:, rivals(response)].mean(axis=1) if of_rivals else prices[:, response.firm]
 
     lengths = [float(r.length) for r in flat if r.length is not None]
     return ResponseSummary(

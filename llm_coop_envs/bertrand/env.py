@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +11,17 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from llm_coop_envs.bertrand import views
+from llm_coop_envs.bertrand.demand import Market
+from llm_coop_envs.bertrand.events import band_data, equilibria_data, json_values, round_data
 from llm_coop_envs.bertrand.history import History, others
-from llm_coop_envs.bertrand.rivalries import AnyRow, movers, of_those, plain, rivalries, spread, value_ranges
-from llm_coop_envs.bertrand.rules import Band, Rivalry, RoundOutcome, nearest, outcome, places
+from llm_coop_envs.bertrand.price_choices import PriceChoices
+from llm_coop_envs.bertrand.rivalries import rivalries, turn_order
+from llm_coop_envs.bertrand.rules import Equilibria
 from llm_coop_envs.bertrand.settings import IN_TURN, BertrandSettings
-from llm_coop_envs.bertrand.slots import BertrandSlots, Bin
+from llm_coop_envs.bertrand.settlement import Settlement
+from llm_coop_envs.bertrand.slots import BertrandSlots, Bin, PastRow
+from llm_coop_envs.bertrand.views import AnyRow
 from llm_coop_envs.core.array_env import TALK
 from llm_coop_envs.core.channels import everyone
 from llm_coop_envs.core.env import ScenarioEnv
@@ -29,20 +33,6 @@ from llm_coop_envs.interface.question import Number
 ACT = "act"
 ROUND_LIMIT = "round limit reached"
 HELD_TOGETHER = "prices held together"
-MARKS = ("nash", "joint", "nash_profit", "joint_profit")
-BY_FIRM = ("prices", "demand", "profits", "places", "gains")
-
-# Settled grid rounds are kept, because a grid's few price combinations come back all the time; this bounds the memory.
-_REMEMBERED = 100_000
-
-
-@dataclass(frozen=True, slots=True)
-class _Settled:
-    """One combination of prices, settled: what it brought, and the arrays that follow from it."""
-
-    outcome: RoundOutcome
-    rewards: NDArray[np.float64]
-    features: NDArray[np.float32]
 
 
 class BertrandEnv(ScenarioEnv):
@@ -75,11 +65,6 @@ class BertrandEnv(ScenarioEnv):
     the joint-profit price, for `collusion_window` rounds in a row (termination).
 
     Arguments: those of `core.env.ScenarioEnv`, with the fields and presets of `BertrandSettings`.
-
-    Attributes:
-        firms: those in the market, by index.
-        market: their market, its values in their order.
-        marks: its benchmarks, likewise.
     """
 
     metadata: dict[str, Any] = {**ScenarioEnv.metadata, "name": "bertrand_v0"}
@@ -94,96 +79,74 @@ class BertrandEnv(ScenarioEnv):
         settings = self.settings
         self._in_turn = settings.moves == IN_TURN
         self.n_players = settings.firms
-        self._rivalries = rivalries(settings, self._without, self._player_names)
-        self._full = self._rivalries[tuple(range(settings.firms))]
-        self._costs = self._full.market.cost
-        self._open_market(self._full)
-        if self.marks.losers:
-            firm = self.marks.losers[0]
+        self._price_choices = PriceChoices(settings)
+        by_firms = rivalries(settings, self._without, self._player_names)
+        self._settlement = Settlement(by_firms, self._price_choices.grids, normalised=settings.reward == "normalised")
+        self._all_firms = self._settlement.rivalry
+        self._costs = self._all_firms.market.cost
+        if self.equilibria.losers:
+            firm = self.equilibria.losers[0]
             warnings.warn(
-                f"firm_{firm} earns {self.marks.joint_profit[firm]:.4g} at the joint-profit prices and "
-                f"{self.marks.nash_profit[firm]:.4g} at the Nash prices: it loses by what is best for all firms "
+                f"firm_{firm} earns {self.equilibria.joint_profit[firm]:.4g} at the joint-profit prices and "
+                f"{self.equilibria.nash_profit[firm]:.4g} at the Nash prices: it loses by what is best for all firms "
                 "together, and a positive profit gain need not be one for each of them; bring costs and qualities "
                 "closer if that is not wanted",
                 stacklevel=2,
             )
-        self._grids = settings.grids if settings.prices == "grid" else ()
-        self._floors, self._caps = settings.floors, (settings.cap,) * settings.firms
-        if self._grids:
-            self._floors = tuple(grid[0] for grid in self._grids)
-            self._caps = tuple(grid[-1] for grid in self._grids)
-        self._prices_asked = settings.asked
-        self._offers = tuple(one.listed for one in self._prices_asked)
-        self._ordered("")
-        self._known: dict[tuple[int, ...], _Settled] = {}
         rivals = tuple(f"rival_price_{k}" for k in range(1, settings.firms))
         self.feature_names = ("prices_known", "own_price", *rivals, "own_profit")
         if self._without is not None:
             self.feature_names += tuple(f"rival_present_{k}" for k in range(1, settings.firms))
-            self._movers = movers(self._without, settings.rounds if self._in_turn else 0)
-        self._set_bounds()
-
-    def _open_market(self, rivalry: Rivalry) -> None:
-        """Let these firms sell from now on."""
-        self.firms, self._band = rivalry.firms, rivalry.band
-        self.market, self.marks = rivalry.market, rivalry.marks
-
-    def _set_bounds(self) -> None:
-        """Price and profit scales at the extreme prices."""
-        n = self.n_players
-        low, high, gain = value_ranges(self._rivalries, self._floors, self._caps)
-        ones, there = np.ones(1), np.ones(len(self.feature_names) - n - 2)
-        self._feature_bounds = (
-            np.concatenate([-ones, np.full(n, low.min()), -gain.max(keepdims=True), 0 * there]),
-            np.concatenate([ones, np.full(n, high.max()), gain.max(keepdims=True), there]),
-        )
-        self._state_bounds = (
-            np.concatenate([np.zeros(2), -ones, low, -gain]),
-            np.concatenate([np.ones(3), high, gain]),
+            self._turn_order = turn_order(self._without, settings.rounds if self._in_turn else 0)
+        self._feature_bounds, self._state_bounds = views.value_bounds(
+            by_firms, self._price_choices.floors, self._price_choices.highest, len(self.feature_names)
         )
 
-    def _ordered(self, order: str) -> None:
-        """A price cap, or none: firms are asked for prices up to it; of a grid without any, the lowest is left."""
-        highest = self.settings.price_ordered(order)
-        self._capped = highest is not None
-        self._caps_now, self._offers_now, self._asked_now = self._caps, self._offers, self._prices_asked
-        if highest is None:
-            return
-        self._caps_now = tuple(max(min(cap, highest), low) for cap, low in zip(self._caps, self._floors, strict=True))
-        self._offers_now = tuple(
-            tuple(offer for offer in offers if offer[1] <= cap)
-            for offers, cap in zip(self._offers, self._caps_now, strict=True)
-        )
-        self._asked_now = tuple(
-            replace(asked, high=cap, listed=offers)
-            for asked, cap, offers in zip(self._prices_asked, self._caps_now, self._offers_now, strict=True)
-        )
+    @property
+    def firms(self) -> tuple[int, ...]:
+        """The firms in the market, by index."""
+        return self._settlement.rivalry.firms
 
-    def _instead(self, index: int, choice: Any) -> Any:
-        """In place of a price that was stopped the firm asks its Nash price, or the cap if that is lower."""
-        nash = self.marks.nash[self.firms.index(index)]
-        price = max(min(nash, self._caps_now[index]), self._floors[index])
-        return nearest([offer for _, offer in self._offers_now[index]], price) if self._grids else price
+    @property
+    def market(self) -> Market:
+        """Their market, its values in the order of `firms`."""
+        return self._settlement.rivalry.market
 
-    def _welfare(self) -> float:
-        """The customers' surplus of the round just settled."""
-        assert self._latest is not None, "a round has been settled"
-        result = self._latest.outcome
-        sold = [[values[i] for i in self.firms] for values in (result.prices, result.demand)]
-        return self.market.consumer_surplus(*sold)
+    @property
+    def equilibria(self) -> Equilibria:
+        """The equilibria of their market, in the order of `firms`."""
+        return self._settlement.rivalry.equilibria
 
-    def _legal(self) -> NDArray[np.int8] | None:
-        if not self._capped or not self._grids:
-            return None
-        legal = np.zeros((self.n_players, self.settings.grid_points), dtype=np.int8)
-        for i, offers in enumerate(self._offers_now):
-            legal[i, : len(offers)] = 1
-        return legal
+    # Price choices, and what a regulator does to them.
 
     def _choice_space(self) -> spaces.Discrete | spaces.Box:
-        if self._grids:
+        if self._price_choices.grids:
             return spaces.Discrete(self.settings.grid_points)
-        return spaces.Box(min(self._floors), self._caps[0], (1,), np.float64)
+        return spaces.Box(min(self._price_choices.floors), self._price_choices.highest[0], (1,), np.float64)
+
+    def _ordered(self, order: str) -> None:
+        """Put a regulator's price cap into force; an order that names no cap lifts it."""
+        self._price_choices.set_cap(self.settings.price_ordered(order))
+
+    def _instead(self, index: int, choice: Any) -> Any:
+        """Replace a price that a regulator stopped by the firm's Nash price, or by the cap if that is lower."""
+        return self._price_choices.choice_nearest_to(index, self.equilibria.nash[self.firms.index(index)])
+
+    def _welfare(self) -> float:
+        """The consumer surplus of the round just settled, in money."""
+        assert self._latest is not None, "a round has been settled"
+        result = self._latest.outcome
+        prices, demand = ([values[i] for i in self.firms] for values in (result.prices, result.demand))
+        return self.market.consumer_surplus(prices, demand)
+
+    def _legal(self) -> NDArray[np.int8] | None:
+        return self._price_choices.legal_indices()
+
+    def _fallback(self, firms: Indices) -> NDArray[Any]:
+        return self._price_choices.indices_near_cost(firms)
+
+    def _clean(self, firms: Indices, values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        return self._price_choices.clean_prices(firms, values)
 
     def _longest_text(self) -> tuple[int, int]:
         settings = self.settings
@@ -194,26 +157,26 @@ class BertrandEnv(ScenarioEnv):
 
     @property
     def _act_stage(self) -> Stage:
-        """The choice of prices: by all, or in turn."""
+        """The choice of prices: by all firms present, or by the firm whose turn it is."""
         if self._in_turn:
-            at = self.round - 1
-            return Stage(ACT, [[at % self.n_players if self._without is None else self._movers[at]]])
-        return Stage(ACT, [self._everyone if self._complete else np.array(self.firms, dtype=np.intp)])
+            turn = self.round - 1
+            return Stage(ACT, [[turn % self.n_players if self._without is None else self._turn_order[turn]]])
+        return Stage(ACT, [self._everyone if self._is_complete else np.array(self.firms, dtype=np.intp)])
 
     @property
-    def _complete(self) -> bool:
-        return len(self.firms) == self.n_players
+    def _is_complete(self) -> bool:
+        """Whether no firm has left the market yet."""
+        return self._settlement.is_complete
 
     def _begin(self, options: Mapping[str, Any]) -> None:
         settings = self.settings
-        self._open_market(self._full)
+        self._settlement.open_market(self._all_firms.firms)
         self._history = self._no_history()
-        self._streak = 0
-        self._pricing = False
+        self._streak, self._pricing = 0, False
         start = self._starting_prices()
         self._forced = start if settings.force_first_price else None
         self._prior = None if settings.force_first_price else start
-        self._latest = None if self._prior is None else self._settle(self._prior)
+        self._latest = None if self._prior is None else self._settlement.settle(self._prior)
 
     def _no_history(self) -> History:
         """An empty history that holds as much as is ever shown."""
@@ -221,12 +184,10 @@ class BertrandEnv(ScenarioEnv):
         return History(max(settings.reach("history_window")), settings.bin_size, max(settings.reach("bins")))
 
     def _starting_prices(self) -> tuple[float, ...] | None:
+        """The prices before the first round, drawn anew in each episode if the settings say so."""
         if self.settings.initial_prices != "random":
             return self.settings.start
-        if self._grids:
-            drawn = self.np_random.integers(self.settings.grid_points, size=self.n_players).tolist()
-            return tuple(grid[k] for grid, k in zip(self._grids, drawn, strict=True))
-        return tuple(self.np_random.uniform(self._floors, self._caps).tolist())
+        return self._price_choices.draw(self.np_random)
 
     def _next_stage(self) -> Stage | Over:
         settings = self.settings
@@ -239,48 +200,49 @@ class BertrandEnv(ScenarioEnv):
         self.round += 1
         self._pricing = True
         self.conversation.forget()
-        self._let_go()
-        if not self._talks:
+        self._close_market_to_departed()
+        if not self._has_talk:
             return self._act_stage
         order: Sequence[int] = range(self.n_players)
         if settings.opener == "shuffled":
             order = self.np_random.permutation(self.n_players).tolist()
-        if not self._complete:
+        if not self._is_complete:
             order = [i for i in order if self._alive[i]]
         return self._talk_stage([order] * self.settings_of().exchanges, everyone())
 
     @property
-    def _talks(self) -> bool:
-        """Whether there is talk in this round; a last firm has nobody to talk to."""
-        return self.settings.talks_in(self.round) and (self._complete or len(self.firms) > 1)
+    def _has_talk(self) -> bool:
+        """Whether firms talk in this round; a last firm has nobody to talk to."""
+        return self.settings.talks_in(self.round) and (self._is_complete or len(self.firms) > 1)
 
-    def _let_go(self) -> None:
-        """Close the market to firms that are no longer present."""
-        gone = self.depart()
-        if len(gone):
-            self._open_market(self._rivalries[tuple(self.present_in(self.round).tolist())])
+    def _close_market_to_departed(self) -> None:
+        """Close the market to firms whose presence ends with this round."""
+        departed = self.depart()
+        if len(departed):
+            self._settlement.open_market(self.present_in(self.round).tolist())
             if self.record:
-                self.emit("left", **self._departure(gone.tolist()))
+                self.emit("left", **self._departure(departed.tolist()))
 
-    def _departure(self, gone: Sequence[int]) -> Event:
-        """Who has left, and what holds for the others."""
-        values = {name: spread(getattr(self.marks, name), self.firms, self.n_players) for name in MARKS}
-        told = {name: plain(numbers) for name, numbers in values.items()}
-        return {"agents": [self.possible_agents[i] for i in gone], **told, "band": _band_told(self._band)}
+    def _departure(self, departed: Sequence[int]) -> Event:
+        """The `left` event's data: the firms that have left, and the equilibria and the band of those that remain."""
+        rivalry = self._settlement.rivalry
+        names = [self.possible_agents[i] for i in departed]
+        return {"agents": names, **equilibria_data(rivalry, self.n_players), "band": band_data(rivalry.band)}
 
-    def _apply(self, phase: str, who: Indices, choices: NDArray[Any]) -> None:
-        key, forced = tuple(choices.tolist()), self._forced is not None
+    def _apply(self, phase: str, firms: Indices, choices: NDArray[Any]) -> None:
+        is_forced, settlement, grids = self._forced is not None, self._settlement, self._price_choices.grids
+        chosen = tuple(choices.tolist())
         if self._forced is not None:
-            settled = self._settle(self._forced)
+            settled = settlement.settle(self._forced)
             self._forced = None
         elif self._in_turn:
             assert self._latest is not None, "prices stand from the beginning"
             prices = list(self._latest.outcome.prices)
-            for i, choice in zip(who.tolist(), key, strict=True):
-                prices[i] = self._grids[i][choice] if self._grids else choice
-            settled = self._settle(tuple(prices) if self._complete else tuple(prices[i] for i in self.firms))
+            for i, choice in zip(firms.tolist(), chosen, strict=True):
+                prices[i] = grids[i][choice] if grids else choice
+            settled = settlement.settle(tuple(prices) if self._is_complete else tuple(prices[i] for i in self.firms))
         else:
-            settled = self._settle_grid(key) if self._grids else self._settle(key)
+            settled = settlement.settle_indices(chosen) if grids else settlement.settle(chosen)
         result = settled.outcome
         self._latest = settled
         self._history.add(result)
@@ -288,98 +250,32 @@ class BertrandEnv(ScenarioEnv):
         self._pricing = False
         self._rewards += settled.rewards
         if self.record:
-            self.emit("round", **_round_data(result), forced=forced)
-
-    def _settle_grid(self, key: tuple[int, ...]) -> _Settled:
-        """Settle a round of grid indices, from memory if this combination was played before.
-
-        Firms leave in one order only: as many indices are always those of the same firms.
-        """
-        settled = self._known.get(key)
-        if settled is None:
-            settled = self._settle(tuple(self._grids[i][k] for i, k in zip(self.firms, key, strict=True)))
-            if len(self._known) < _REMEMBERED:
-                self._known[key] = settled
-        return settled
-
-    def _settle(self, prices: tuple[float, ...]) -> _Settled:
-        """Settle a round in which the firms in the market ask these prices."""
-        result = outcome(self.market, self.marks, self._band, prices)
-        if not self._complete:
-            numbers = {name: spread(getattr(result, name), self.firms, self.n_players) for name in BY_FIRM}
-            result = RoundOutcome(**numbers, together=result.together)
-        places, gains = result.places, result.gains
-        rows = [(1.0, places[i], *others(places, i), gains[i]) for i in range(self.n_players)]
-        rewards = np.array(gains if self.settings.reward == "normalised" else result.profits)
-        features = np.array(rows, dtype=np.float32)
-        if not self._complete:
-            rewards, features = np.nan_to_num(rewards), np.nan_to_num(features)
-        return _Settled(result, rewards, features)
-
-    def _settle_again(self, prices: Sequence[float | None]) -> _Settled:
-        """Settle a remembered round anew, in the market of the firms that asked a price in it."""
-        now = self._rivalries[self.firms]
-        self._open_market(self._rivalries[tuple(i for i, price in enumerate(prices) if price is not None)])
-        settled = self._settle(tuple(price for price in prices if price is not None))
-        self._open_market(now)
-        return settled
-
-    # Choices.
-
-    def _fallback(self, who: Indices) -> NDArray[Any]:
-        offered = [[price for _, price in self._offers_now[i]] for i in who.tolist()]
-        costs = [self._costs[i] for i in who.tolist()]
-        return np.array([nearest(prices, cost) for prices, cost in zip(offered, costs, strict=True)], dtype=np.int64)
-
-    def _clean(self, who: Indices, values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        usable, replaced = values.tolist(), [False] * len(who)
-        for k, i in enumerate(who.tolist()):
-            value, floor, cap = usable[k], self._floors[i], self._caps_now[i]
-            if not floor <= value <= cap:
-                wanted = value if abs(value) < np.inf else self._costs[i]
-                usable[k], replaced[k] = min(max(wanted, floor), cap), True
-        return np.array(usable), np.array(replaced)
+            self.emit("round", **round_data(result), forced=is_forced)
 
     # Views.
 
     def _question(self, index: int) -> Number:
-        return self._asked_now[index]
+        return self._price_choices.questions[index]
 
     def _features(self) -> NDArray[np.float32]:
         n = self.n_players
         if self._latest is None:
             rows = np.zeros((n, n + 2), dtype=np.float32)
             rows[:, 0] = -1.0
-            return rows if self._without is None else self._with_presence(rows)
+            return rows if self._without is None else views.append_presence(rows, self._alive)
         rows, rivals = np.array(self._latest.features), slice(2, n + 1)
         if self._noisy and self._history.played:
-            rows[:, rivals] = self._places_seen(self._latest.outcome)
+            rows[:, rivals] = views.perceived_positions(
+                self._latest.outcome,
+                self._settlement.rivalries,
+                lambda i, prices: self._observe_prices(i, prices, self._history.played),
+            )
             rows[:, rivals] = np.clip(rows[:, rivals], *(bound[rivals] for bound in self._feature_bounds))
         if self._hides:
             rows[self.blind, 0] = rows[self.blind, rivals] = 0.0
         if self._forgets:
             rows[self.forgetful] = [-1.0, *[0.0] * (n + 1)]
-        return rows if self._without is None else self._with_presence(rows)
-
-    def _places_seen(self, last: RoundOutcome) -> NDArray[np.float64]:
-        """The rivals' last prices as each firm sees them, on the scale of features; (firms, rivals)."""
-        firms = [i for i, price in enumerate(last.prices) if not math.isnan(price)]
-        marks = self._rivalries[tuple(firms)].marks
-        found = np.zeros((self.n_players, self.n_players - 1))
-        for i in firms:
-            seen = self._seen(i, others(last.prices, i), self._history.played)
-            asked, where = [*seen[:i], last.prices[i], *seen[i:]], np.zeros(self.n_players)
-            where[firms] = places([asked[k] for k in firms], marks)
-            found[i] = np.delete(where, i)
-        return found
-
-    def _with_presence(self, rows: NDArray[np.float32]) -> NDArray[np.float32]:
-        """The features with who is in the market, and without the prices of who has left it."""
-        here = self._alive.astype(np.float32)
-        there = np.array([np.delete(here, i) for i in range(self.n_players)])
-        rows[:, 2:-1] *= there
-        rows[~self._alive] = [-1.0, *[0.0] * (self.n_players + 1)]
-        return np.hstack([rows, there])
+        return rows if self._without is None else views.append_presence(rows, self._alive)
 
     def _state_vector(self) -> NDArray[np.float64]:
         settings, latest = self.settings, self._latest
@@ -388,125 +284,116 @@ class BertrandEnv(ScenarioEnv):
         head = [self._history.played / settings.rounds, filled]
         if latest is None:
             return np.array([*head, -1.0] + [0.0] * (2 * self.n_players))
-        return np.nan_to_num([*head, 1.0, *latest.outcome.places, *latest.outcome.gains])
+        return np.nan_to_num([*head, 1.0, *latest.outcome.positions, *latest.outcome.gains])
 
     def _slots(self, index: int, common: dict[str, Any]) -> BertrandSlots:
         settings, number = self.settings_of(index), self.round
         period = settings.planning_period
-        planning = number > period and (number - 1) % period == 0
-        binned = planning or settings.statistics == "every_round"
+        is_planning_round = number > period and (number - 1) % period == 0
+        shows_bins = is_planning_round or settings.statistics == "every_round"
         prior = self._prior if self._history.played == 0 and settings.memory != 0 else None
-        talking = self.phase == TALK and not self.over
+        is_talking = self.phase == TALK and not self.over
         names = self.possible_agents
         rivals = tuple(names[:index] + names[index + 1 : self.n_players])
-        if not self._complete:
+        if not self._is_complete:
             rivals = tuple(names[i] for i in self.firms if i != index)
             common = {**common, "may_talk": common["may_talk"] and len(self.firms) > 1}
-        told = settings.information != OWN
+        sees_rivals = settings.information != OWN
+        rounds = self._history.rows(index, settings.history_window)
+        bins = self._history.blocks(index, settings.bins) if shows_bins else ()
         return BertrandSlots(
             round=number,
             rivals=rivals,
-            seen=rivals if told else (),
+            seen=rivals if sees_rivals else (),
             cost=self._costs[index],
             whole_profits=settings.truncate_profit,
-            floor=self._floors[index],
-            cap=self._caps_now[index],
-            choices=self._offers_now[index],
-            prior=() if prior is None else (prior[index], *(others(prior, index) if told else ())),
+            floor=self._price_choices.floors[index],
+            cap=self._price_choices.caps[index],
+            choices=self._price_choices.offers[index],
+            prior=() if prior is None else (prior[index], *(others(prior, index) if sees_rivals else ())),
             fixed_price=None if self._forced is None else self._forced[index],
-            history=self._as_seen(index, self._history.rows(index, settings.history_window), settings),
-            bins=self._as_seen(index, self._history.blocks(index, settings.bins), settings) if binned else (),
+            history=self._perceived_rows(index, rounds, settings),
+            bins=self._perceived_rows(index, bins, settings),
             bin_size=settings.bin_size,
             said=self._heard(index, own=True),
-            exchange=settings.exchanges - len(self._orders) if talking else 0,
-            exchanges=settings.exchanges if self._talks else 0,
-            may_replan=planning,
+            exchange=settings.exchanges - len(self._orders) if is_talking else 0,
+            exchanges=settings.exchanges if self._has_talk else 0,
+            may_replan=is_planning_round,
             in_turn=self._in_turn,
             **common,
         )
 
-    def _as_seen(self, index: int, rows: tuple[AnyRow, ...], now: BertrandSettings) -> tuple[AnyRow, ...]:
-        """Past rounds or blocks of them as a firm knows them: the remembered ones, with what it is told."""
-        if now.memory is not None:
-            first = self._history.played - now.memory + 1
-            rows = tuple(row for row in rows if (row.first if isinstance(row, Bin) else row.round) >= first)
-        if now.information == OWN:
-            return tuple(row._replace(rival_prices=()) for row in rows)
-        there = None if self._complete else np.delete(self._alive, index).tolist()
-        if self._noisy:
-            rows = tuple(
-                row._replace(
-                    rival_prices=self._seen(index, row.rival_prices, row.last, block=True)
-                    if isinstance(row, Bin)
-                    else self._seen(index, row.rival_prices, row.round)
-                )
-                for row in rows
-            )
-        return rows if there is None else tuple(of_those(row, there) for row in rows)
+    def _perceived_rows(self, index: int, rows: tuple[AnyRow, ...], settings: BertrandSettings) -> tuple[AnyRow, ...]:
+        is_present = None if self._is_complete else np.delete(self._alive, index).tolist()
 
-    def _seen(self, index: int, prices: tuple[float, ...], last: int, *, block: bool = False) -> tuple[float, ...]:
-        """The rivals' prices of a round, or their means over a block that ends with it, as a firm sees them."""
-        error = self.error(index, last, 2 * last + block, len(prices))
+        def observe(row: PastRow | Bin) -> tuple[float, ...]:
+            if isinstance(row, Bin):
+                return self._observe_prices(index, row.rival_prices, row.last, is_block=True)
+            return self._observe_prices(index, row.rival_prices, row.round)
+
+        return views.perceived_rows(rows, settings, self._history.played, observe if self._noisy else None, is_present)
+
+    def _observe_prices(
+        self, index: int, prices: tuple[float, ...], last: int, *, is_block: bool = False
+    ) -> tuple[float, ...]:
+        """Add a firm's observation error to the rivals' prices.
+
+        Args:
+            index: the observing firm.
+            prices: the rivals' prices of a round, or their means over a block.
+            last: the round, or the last round of the block.
+            is_block: whether the prices are means over a block.
+        """
+        # Even numbers name the errors of rounds, odd ones those of blocks: round 20 has 40, a block that ends there 41.
+        error = self.error(index, last, 2 * last + is_block, len(prices))
         if error is None:
             return prices
         # The mean over a block is off by as much as that of independent errors.
-        off = error / np.sqrt(self.settings.bin_size if block else 1)
-        return tuple(np.maximum(0.0, np.array(prices) * (1.0 + off)).tolist())
+        scaled_error = error / np.sqrt(self.settings.bin_size if is_block else 1)
+        return tuple(np.maximum(0.0, np.array(prices) * (1.0 + scaled_error)).tolist())
 
     def _picture(self) -> str:
         if self._latest is None:
             return "no prices yet"
         result = self._latest.outcome
         if self._history.played == 0:
-            known = zip(self.possible_agents, result.prices, strict=False)
-            return "prices before round 1: " + ", ".join(f"{name} {price:.4g}" for name, price in known)
-        rows = [f"{'':8}{'price':>10}{'sold':>10}{'profit':>12}"]
-        for name, *values in zip(self.possible_agents, result.prices, result.demand, result.profits, strict=False):
-            missing = math.isnan(values[0])
-            rows.append(f"{name:8}{'gone':>10}" if missing else "{:8}{:10.4g}{:10.4g}{:12.6g}".format(name, *values))
-        return "\n".join(rows)
+            prices_by_name = zip(self.possible_agents, result.prices, strict=False)
+            return "prices before round 1: " + ", ".join(f"{name} {price:.4g}" for name, price in prices_by_name)
+        return views.round_table(self.possible_agents, result)
 
     # Records and snapshots.
 
     def _start_event(self) -> Event:
         return {
-            **{name: list(getattr(self._full.marks, name)) for name in MARKS},
+            **equilibria_data(self._all_firms, self.n_players),
             "cost": list(self._costs),
-            "band": _band_told(self._full.band),
+            "band": band_data(self._all_firms.band),
             "initial_prices": None if self._prior is None else list(self._prior),
         }
 
     def recap(self) -> list[Event]:
-        """The rounds that the history remembers."""
-        kept = self._history.outcomes
-        first = self._history.played - len(kept) + 1
-        told: list[Event] = [
-            {"type": "round", "step": self.cycles, "round": number, **_round_data(result)}
-            for number, result in enumerate(kept, first)
+        """The rounds that the history remembers, and the firms that have left."""
+        outcomes = self._history.outcomes
+        first = self._history.played - len(outcomes) + 1
+        events: list[Event] = [
+            {"type": "round", "step": self.cycles, "round": number, **round_data(result)}
+            for number, result in enumerate(outcomes, first)
         ]
-        if not self._complete:
-            gone = self._departure(np.flatnonzero(~self._alive).tolist())
-            told.append({"type": "left", "step": self.cycles, "round": self.round, **gone})
-        return told
+        if not self._is_complete:
+            departure = self._departure(np.flatnonzero(~self._alive).tolist())
+            events.append({"type": "left", "step": self.cycles, "round": self.round, **departure})
+        return events
 
     def _snapshot(self) -> dict[str, Any]:
-        prices = [plain(row) for row in self._history.prices()]
+        prices = [json_values(row) for row in self._history.prices()]
         return {**super()._snapshot(), "played": self._history.played, "prices": prices}
 
     def _restore(self, data: Mapping[str, Any]) -> None:
         super()._restore(data)
         prices = [tuple(p) for p in data["prices"]]
-        self._open_market(self._rivalries[tuple(self.present_in(self.round).tolist())])
+        settlement = self._settlement
+        settlement.open_market(self.present_in(self.round).tolist())
         self._history = self._no_history()
-        self._history.restore(data["played"], prices, lambda p: self._settle_again(p).outcome)
+        self._history.restore(data["played"], prices, lambda p: settlement.settle_recorded(p).outcome)
         last = prices[-1] if prices else self._prior
-        self._latest = None if last is None else self._settle_again(last)
-
-
-def _round_data(result: RoundOutcome) -> dict[str, Any]:
-    numbers = {name: plain(getattr(result, name)) for name in ("prices", "demand", "profits")}
-    return {**numbers, "together": result.together}
-
-
-def _band_told(band: Band) -> list[float]:
-    return [band.low, band.high, band.tolerance]
+        self._latest = None if last is None else settlement.settle_recorded(last)

@@ -1,9 +1,8 @@
-"""Prices at which firms come to rest: Nash, joint profit, best reply, for any parameters of both markets.
+"""Nash prices, joint-profit prices and best replies, for any parameters of both markets.
 
-The logit market is solved through one number, the denominator of the market shares, of which every firm's own
-price is a monotone function: a bisection over it cannot miss, whatever the number of firms, their costs and
-qualities. The linear market has closed forms. Every solution is put back into its first-order conditions
-before it is handed out.
+The logit market is solved through one number, the denominator of the market shares. Every firm's price is a monotone
+function of it, so that a bisection always succeeds, whatever the number of firms, their costs and qualities. The linear
+market has closed forms. Every solution is checked against its first-order conditions.
 """
 
 from __future__ import annotations
@@ -15,10 +14,10 @@ from llm_coop_envs.bertrand.demand import LinearMarket, LogitMarket, Market
 from llm_coop_envs.errors import SettingsError
 
 RESIDUAL = 1e-9
-"""How far a first-order condition may miss zero, as a share of the prices, before a solution is refused."""
+"""The largest residual of a first-order condition, as a share of the prices, with which a solution is accepted."""
 
 HOMOGENEOUS_CUT = 0.01
-"""How far a best reply goes below the lowest rival where goods are the same, as a share of that price."""
+"""How far a best reply undercuts the lowest rival where goods are identical, as a share of that price."""
 
 _NEWTON_STEPS = 200
 _BISECTION_STEPS = 200
@@ -50,14 +49,13 @@ def nash_prices(market: Market) -> tuple[float, ...]:
 
 
 def joint_prices(market: Market) -> tuple[float, ...]:
-    """Prices, one per firm, at which their profits add up to most (as one owner of all firms would set them).
+    """Prices, one per firm, that maximise the sum of their profits (as one owner of all firms would set them).
 
     Raises:
         SettingsError: no such prices with positive sales exist, or they cannot be computed to `RESIDUAL`.
     """
     if isinstance(market, LogitMarket):
-        # All margins are equal to mu / s_0: m / mu - 1 = x solves x e^x = e^-1 sum_j exp((a_j - c_j - a_0) /
-        # mu).
+        # All margins m equal mu / s_0, and x = m / mu - 1 solves x e^x = e^-1 sum_j exp((a_j - c_j - a_0) / mu).
         pulls = [(a - c - market.outside) / market.mu for a, c in zip(market.quality, market.cost, strict=True)]
         top = max(pulls)
         margin = market.mu * (1.0 + _lambert(top + math.log(sum(math.exp(x - top) for x in pulls)) - 1.0))
@@ -79,8 +77,9 @@ def joint_prices(market: Market) -> tuple[float, ...]:
 def best_reply(market: Market, firm: int, prices: Sequence[float]) -> float:
     """The price, not below cost, that earns firm `firm` most this round, given everybody's prices (its own is ignored).
 
-    Where goods are identical no best reply exists (any price just below the rival's is beaten by one closer to it):
-    then `HOMOGENEOUS_CUT` below the lowest rival, or the monopoly price if that is lower, or cost.
+    Where goods are identical no best reply exists, because any price just below the rival's is beaten by one closer to
+    it. The reply then lies `HOMOGENEOUS_CUT` below the lowest rival (0.99 against 1), or at the monopoly price if that
+    is lower, and never below cost.
     """
     if market.firms == 1:
         return joint_prices(market)[0]
@@ -103,12 +102,12 @@ def best_reply(market: Market, firm: int, prices: Sequence[float]) -> float:
 
 
 def _lambert(log_y: float) -> float:
-    """The x > 0 with x e^x = e^log_y, found as u = ln x, where u + e^u is convex with slope above 1."""
+    """Solve x e^x = e^log_y for x > 0, through u = ln x, where u + e^u is convex with slope above 1."""
     return math.exp(_rising_root(lambda u: (u + math.exp(u), 1.0 + math.exp(u)), log_y))
 
 
 def _share_odds(log_y: float) -> float:
-    """A firm's share odds s / (1 - s) at its own best price: s e^(1 / (1 - s)) = e^log_y."""
+    """A firm's share odds s / (1 - s) at its own best price; its share s solves s e^(1 / (1 - s)) = e^log_y."""
 
     def rising(u: float) -> tuple[float, float]:
         x = math.exp(u)
@@ -118,9 +117,11 @@ def _share_odds(log_y: float) -> float:
 
 
 def _rising_root(rising: Callable[[float], tuple[float, float]], target: float) -> float:
-    """Solve value(u) = target for a convex function with slope >= 1, where Newton's method cannot fail.
+    """Solve value(u) = target by Newton's method, which cannot fail on a convex function with slope >= 1.
 
-    `rising` gives value and slope.
+    Args:
+        rising: gives value and slope at u.
+        target: the value to reach.
     """
     u = math.log(target) if target > 1.0 else target
     for _ in range(_NEWTON_STEPS):
@@ -133,7 +134,7 @@ def _rising_root(rising: Callable[[float], tuple[float, float]], target: float) 
 
 
 def _logit_nash(market: LogitMarket) -> tuple[float, ...]:
-    """Bisect over the log of the shares' denominator: they and the outside option must add up to one."""
+    """Nash prices by bisection over the log of the shares' denominator: the shares must add up to 1."""
     mu, outside = market.mu, market.outside / market.mu
     pulls = [(a - c) / mu for a, c in zip(market.quality, market.cost, strict=True)]
 
@@ -153,7 +154,7 @@ def _logit_nash(market: LogitMarket) -> tuple[float, ...]:
 
 
 def _rivalry(market: LinearMarket, firms: int) -> float:
-    """How much a rival's price moves a firm's demand, for each unit its own price does, among `firms` sellers."""
+    """The effect of a rival's price on a firm's demand as a share of that of its own price, among `firms` sellers."""
     return market.d / (market.beta + (firms - 2) * market.d)
 
 
@@ -169,22 +170,25 @@ def _linear_nash(market: LinearMarket) -> tuple[float, ...]:
 def _linear_reply(
     market: LinearMarket, firm: int, prices: Sequence[float], among: Sequence[int] | None = None
 ) -> float:
-    """The stationary point of the profit when all rivals, or exactly those `among`, sell beside the firm."""
+    """The price at which the firm's profit is stationary while all rivals, or only those `among`, sell."""
     rivals = [j for j in range(market.firms) if j != firm] if among is None else among
     surplus = sum(market.quality[j] - prices[j] for j in rivals)
     return (market.quality[firm] + market.cost[firm] - _rivalry(market, len(rivals) + 1) * surplus) / 2
 
 
 def _clamped_reply(market: LinearMarket, firm: int, prices: Sequence[float], inner: float) -> float:
-    """Best among the stationary points and the kinks: with k = 0, 1, ... of the strongest rivals selling."""
+    """The best reply where rivals may sell nothing: profit has a kink wherever one more rival stops selling.
+
+    The candidates are the stationary points with k = 0, 1, ... of the strongest rivals selling, and the kinks between
+    them. Rivals of equal surplus are ordered by index.
+    """
     surplus = [a - p for a, p in zip(market.quality, prices, strict=True)]
     rivals = sorted((j for j in range(market.firms) if j != firm), key=lambda j: (-surplus[j], j))
     candidates = [inner]
     for k, rival in enumerate(rivals):
         candidates.append(_linear_reply(market, firm, prices, rivals[:k]))
         if market.d > 0.0:
-            # Here this rival stops selling: its surplus is d times what the firm and the k rivals before it
-            # sell.
+            # At this price the rival stops selling: its surplus is d times what the firm and k stronger rivals sell.
             edge = surplus[rival] * (market.beta + k * market.d) / market.d - sum(surplus[j] for j in rivals[:k])
             candidates.append(market.quality[firm] - edge)
 
@@ -197,7 +201,7 @@ def _clamped_reply(market: LinearMarket, firm: int, prices: Sequence[float], inn
 
 
 def _homogeneous(market: LinearMarket, prices: tuple[float, ...]) -> tuple[float, ...]:
-    """Identical goods have benchmarks in pure prices only if costs and qualities are equal too."""
+    """Require equal costs and qualities: only then have firms with identical goods Nash prices in pure strategies."""
     if len(set(market.cost)) > 1 or len(set(market.quality)) > 1:
         raise SettingsError(
             "d",
@@ -209,12 +213,16 @@ def _homogeneous(market: LinearMarket, prices: tuple[float, ...]) -> tuple[float
 
 
 def _check(market: Market, prices: Sequence[float], missed: Sequence[float], kind: str) -> None:
-    """Refuse a solution that does not solve, or that has a firm without sales."""
+    """Refuse prices that miss their first-order conditions, or at which a firm sells nothing.
+
+    Raises:
+        SettingsError: one of these holds.
+    """
     size = max(1e-300, *(abs(p) for p in prices))
     if not all(math.isfinite(p) for p in prices) or not max(abs(m) for m in missed) <= RESIDUAL * size:
-        why = f"the {kind} prices of this market cannot be computed; choose milder parameters"
-        raise SettingsError("cost", market.cost, why)
+        reason = f"the {kind} prices of this market cannot be computed; choose milder parameters"
+        raise SettingsError("cost", market.cost, reason)
     for i, sold in enumerate(market.demand(prices)):
         if not sold > 0.0:
-            why = f"firm {i} would sell nothing at the {kind} prices; bring costs and qualities closer"
-            raise SettingsError("cost", market.cost, why)
+            reason = f"firm {i} would sell nothing at the {kind} prices; bring costs and qualities closer"
+            raise SettingsError("cost", market.cost, reason)

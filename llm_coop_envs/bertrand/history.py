@@ -1,4 +1,4 @@
-"""What the firms remember of past rounds: the latest ones, and means over blocks of them."""
+"""Past rounds as firms are shown them: the latest ones one by one, and means over blocks of them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def others(values: tuple[float, ...], firm: int) -> tuple[float, ...]:
 class History:
     """Past rounds, as many as can still be shown.
 
-    Means over blocks are computed when somebody asks: play without text never does.
+    Means over blocks are computed when they are asked for, which play without text never does.
 
     Args:
         window: rounds shown one by one.
@@ -31,7 +31,8 @@ class History:
         self.bin_size = bin_size
         self.bins = bins
         self.played = 0
-        # One block more than is shown: the block under way pushes nothing out that still counts.
+        # One block more than is shown, because rounds of the block under way push older rounds out: with 2 blocks of
+        # 20 shown, round 59 still needs rounds 1 to 40.
         self._outcomes: deque[RoundOutcome] = deque(maxlen=max(1, window, (bins + 1) * bin_size if bins else 0))
         self._rows: dict[int, tuple[int, tuple[PastRow, ...]]] = {}
         self._blocks: dict[int, tuple[int, tuple[Bin, ...]]] = {}
@@ -41,31 +42,31 @@ class History:
         self.played += 1
         self._outcomes.append(outcome)
 
-    def rows(self, firm: int, most: int | None = None) -> tuple[PastRow, ...]:
-        """The latest rounds as `firm` knows them, oldest first, at most so many."""
-        until, known = self._rows.get(firm, (0, ()))
+    def rows(self, firm: int, limit: int | None = None) -> tuple[PastRow, ...]:
+        """The latest rounds as `firm` knows them, oldest first, at most `limit`."""
+        until, rows = self._rows.get(firm, (0, ()))
         if until < self.played:
-            shown = min(self.window, len(self._outcomes))
-            new = min(self.played - until, shown)
+            shown_count = min(self.window, len(self._outcomes))
+            new = min(self.played - until, shown_count)
             recent = islice(self._outcomes, len(self._outcomes) - new, None)
             first = self.played - new + 1
             added = [
                 PastRow(number, o.prices[firm], o.demand[firm], o.profits[firm], others(o.prices, firm))
                 for number, o in enumerate(recent, first)
             ]
-            known = (*known, *added)[-shown:] if shown else ()
-            self._rows[firm] = self.played, known
-        return known if most is None else known[max(0, len(known) - most) :]
+            rows = (*rows, *added)[-shown_count:] if shown_count else ()
+            self._rows[firm] = self.played, rows
+        return rows if limit is None else rows[max(0, len(rows) - limit) :]
 
-    def blocks(self, firm: int, most: int | None = None) -> tuple[Bin, ...]:
-        """Means over the latest complete blocks as `firm` knows them, oldest first, at most so many."""
-        until, known = self._blocks.get(firm, (0, ()))
+    def blocks(self, firm: int, limit: int | None = None) -> tuple[Bin, ...]:
+        """Means over the latest complete blocks as `firm` knows them, oldest first, at most `limit`."""
+        until, blocks = self._blocks.get(firm, (0, ()))
         complete = self.played // self.bin_size
         if until < complete and self.bins:
             new = [self._block(k, firm) for k in range(max(until, complete - self.bins), complete)]
-            known = (*known, *new)[-self.bins :]
-            self._blocks[firm] = complete, known
-        return known if most is None else known[max(0, len(known) - most) :]
+            blocks = (*blocks, *new)[-self.bins :]
+            self._blocks[firm] = complete, blocks
+        return blocks if limit is None else blocks[max(0, len(blocks) - limit) :]
 
     def _block(self, block: int, firm: int) -> Bin:
         size = self.bin_size
@@ -87,11 +88,11 @@ class History:
         return tuple(self._outcomes)
 
     def prices(self) -> list[list[float]]:
-        """The remembered prices, oldest first: all that `restore` needs."""
+        """The remembered prices, oldest first, from which `restore` rebuilds everything."""
         return [list(o.prices) for o in self._outcomes]
 
     def restore(self, played: int, prices: Iterable[tuple[float, ...]], settle: Callable[..., RoundOutcome]) -> None:
-        """Become the history that had `played` rounds and remembered `prices`."""
+        """Return to a state: `played` rounds, of which the last ones had `prices`. `settle` computes their outcomes."""
         self._outcomes.clear()
         self._outcomes.extend(settle(p) for p in prices)
         self._rows.clear()

@@ -1,7 +1,7 @@
-"""Where a path of prices ends, and how it comes back after a deviation: functions on arrays of rounds, from any player.
+"""Limit cycles of price paths, and returns to them after a deviation: functions on arrays of rounds.
 
-Rules that remember little and do not draw end in a cycle: the same rounds over and over. Models and learners that still
-explore need not; then nothing is claimed about what happens after the last round that was played.
+Deterministic rules with a short memory end in a cycle: they repeat the same rounds for ever. Models, and learners that
+still explore, need not; then nothing is claimed about the time after the last round that was played.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from llm_coop_envs.bertrand.rules import Benchmarks, Floats, positions, profit_gain
+from llm_coop_envs.bertrand.rules import Equilibria, Floats, positions, profit_gain
 
 EXACT = 1e-9
-"""Two prices this close, as a share of the distance from Nash to joint profit, are equal but for rounding."""
+"""Two prices this close, as a share of the distance from Nash to joint profit, differ by rounding alone."""
 
 SETTLED = 50
-"""So many rounds at the end of a path, or half of a shorter one, must repeat a cycle that is not repeated exactly."""
+"""An inexact cycle must be repeated over so many rounds at the end of a path, or over half of a shorter path."""
 
 CYCLE_CLASSES = ("1-symmetric", "1-asymmetric", "2", "3+")
 """The columns of Table I of Calvano et al. 2020."""
@@ -28,7 +28,7 @@ NO_CYCLE = "none"
 
 @dataclass(frozen=True, eq=False)
 class PathCycle:
-    """The rounds a path ends up repeating.
+    """The rounds that a path repeats at its end.
 
     Attributes:
         begins: how many rounds come before it (0: the path repeats itself from its first round on).
@@ -49,29 +49,29 @@ class PathCycle:
 
 
 def path_cycle(
-    prices: ArrayLike, profits: ArrayLike, marks: Benchmarks, *, tolerance: float = EXACT
+    prices: ArrayLike, profits: ArrayLike, equilibria: Equilibria, *, tolerance: float = EXACT
 ) -> PathCycle | None:
-    """The cycle a path ends in.
+    """Find the cycle in which a path ends.
 
     Args:
         prices: (rounds, firms).
         profits: (rounds, firms).
-        marks: the market's benchmarks.
+        equilibria: those of the market.
         tolerance: how far two prices may lie apart and still count as equal, as a share of the distance from Nash to
-            joint profit; for players that are not exact. All rounds are compared with the last time the cycle was
-            played, over the last `SETTLED` rounds or half of the path at least: a slow drift is no cycle.
+            joint profit; for players that are not exact. Every round is compared with the last time the cycle was
+            played, over the last `SETTLED` rounds or half of the path at least, so that a slow drift is no cycle.
 
     Returns:
-        The shortest one that was played twice at the end, or `None` if the end of the path does not repeat itself.
+        The shortest cycle that was played twice at the end; `None` if the end of the path does not repeat itself.
     """
-    where = positions(prices, marks)
+    where = positions(prices, equilibria)
     rounds = len(where)
-    least = 0 if tolerance <= EXACT else min(SETTLED, rounds // 2)
+    shortest_span = 0 if tolerance <= EXACT else min(SETTLED, rounds // 2)
     for length in range(1, rounds // 2 + 1):
         last = where[rounds - length + (np.arange(rounds) - rounds) % length]
         unequal = np.flatnonzero(np.any(np.abs(where - last) > tolerance, axis=1))
         begins = int(unequal[-1]) + 1 if len(unequal) else 0
-        if rounds - begins >= max(2 * length, least):
+        if rounds - begins >= max(2 * length, shortest_span):
             chosen = slice(begins, begins + length)
             return PathCycle(
                 begins,
@@ -86,7 +86,7 @@ def cycle_class(where: ArrayLike, tolerance: float = EXACT) -> str:
     """The class of a cycle in Table I of Calvano et al. 2020.
 
     Args:
-        where: (length, firms) places of its prices (`rules.positions`).
+        where: (length, firms) positions of its prices (`rules.positions`).
         tolerance: up to which distance two firms' prices are the same.
     """
     rows = np.asarray(where)
@@ -95,17 +95,20 @@ def cycle_class(where: ArrayLike, tolerance: float = EXACT) -> str:
     return CYCLE_CLASSES[2] if len(rows) == 2 else CYCLE_CLASSES[3]
 
 
-def same_cycle(one: PathCycle, other: PathCycle, marks: Benchmarks, tolerance: float = EXACT) -> bool:
-    """Whether two cycles are the same rounds in the same order, wherever they begin."""
-    if one.length != other.length:
+def same_cycle(first: PathCycle, second: PathCycle, equilibria: Equilibria, tolerance: float = EXACT) -> bool:
+    """Whether two cycles have the same rounds in the same order; (1, 2, 3) and (3, 1, 2) are the same."""
+    if first.length != second.length:
         return False
-    here, there = positions(one.prices, marks), positions(other.prices, marks)
-    return any(bool(np.all(np.abs(here - np.roll(there, k, axis=0)) <= tolerance)) for k in range(one.length))
+    first_positions, second_positions = positions(first.prices, equilibria), positions(second.prices, equilibria)
+    return any(
+        bool(np.all(np.abs(first_positions - np.roll(second_positions, k, axis=0)) <= tolerance))
+        for k in range(first.length)
+    )
 
 
-def cycle_gain(cycle: PathCycle, marks: Benchmarks) -> float:
+def cycle_gain(cycle: PathCycle, equilibria: Equilibria) -> float:
     """The profit gain Delta (Calvano et al. 2020) over a cycle: 0 at Nash, 1 at joint profit."""
-    return float(profit_gain(cycle.profits.mean(axis=0), marks))
+    return float(profit_gain(cycle.profits.mean(axis=0), equilibria))
 
 
 def discounted(profits: ArrayLike, delta: float, cycle: PathCycle | None) -> Floats:

@@ -1,4 +1,4 @@
-"""What a round of price competition is: benchmarks, price grids, outcomes, profit gain, prices held together.
+"""The rules of a round: equilibria, price grids, outcomes, the profit gain, and prices held together.
 
 Demand and equilibrium prices live in `demand.py` and `equilibrium.py`. Everything here is a pure function of
 plain values.
@@ -22,15 +22,15 @@ from llm_coop_envs.errors import SettingsError
 Floats = NDArray[np.float64]
 
 ROUNDING = 1e-6
-"""By how much a place on the scale from Nash (0) to joint profit (1) may miss an edge: rounding, not leniency."""
+"""How far a position may miss an edge of the band by rounding alone: with the edge 0.1, 0.0999999999 is inside."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Benchmarks:
-    """The two marks every outcome is measured against; one value per firm in each tuple.
+class Equilibria:
+    """The one-shot Nash and the joint-profit (cartel) solution of a market; one value per firm in each tuple.
 
-    A single firm's Nash price is the monopoly price, as is its joint-profit price. Its outcomes are measured from a
-    price and a profit of 0: they are shares of the monopoly's.
+    Outcomes are measured on the scale between the two. A single firm's Nash price is the monopoly price, as is its
+    joint-profit price; its prices and profits are measured from 0, as shares of the monopoly's.
 
     Attributes:
         nash: one-shot Nash prices.
@@ -46,12 +46,12 @@ class Benchmarks:
 
     @functools.cached_property
     def zero(self) -> tuple[float, ...]:
-        """The prices at 0 of the scale that has the joint-profit prices at 1: the Nash prices of two firms and more."""
+        """The prices at position 0: the Nash prices, or 0 for a single firm."""
         return self.nash if len(self.nash) > 1 else (0.0,)
 
     @functools.cached_property
     def zero_profit(self) -> tuple[float, ...]:
-        """The profits at 0 of the scale that has the joint profits at 1, likewise."""
+        """The profits at gain 0: the Nash profits, or 0 for a single firm."""
         return self.nash_profit if len(self.nash) > 1 else (0.0,)
 
     @functools.cached_property
@@ -67,24 +67,25 @@ class Benchmarks:
 
 @dataclass(frozen=True, kw_only=True)
 class Band:
-    """When a round's prices count as held up together: close to each other, and between Nash and joint-profit price.
+    """When a round's prices count as held together: close to each other, and between Nash and joint-profit price.
 
     This is the definition in the text of Wu et al. 2024, which gives no number for "close". They observe no collusion
-    at the Nash prices, so the `low` of the settings lies above 0 by default; 0 is the interval alone.
+    at the Nash prices, so the `low` of the settings lies above 0 by default; 0 is their interval taken alone. With
+    low 0.1, high 1 and tolerance 0.1 the positions (0.5, 0.55) are held together, (0.5, 0.7) and (0.05, 0.05) are not.
 
     Attributes:
-        low: the lowest place of a price on the scale from Nash (0) to joint profit (1).
-        high: the highest place.
-        tolerance: the largest distance between two firms' places.
+        low: the lowest position of a price on the scale from Nash (0) to joint profit (1).
+        high: the highest position.
+        tolerance: the largest distance between two firms' positions.
     """
 
     low: float = 0.0
     high: float = 1.0
     tolerance: float
 
-    def holds(self, places: Sequence[float]) -> bool:
-        """Whether these prices, given by their places, one per firm, were held together."""
-        lowest, highest = min(places), max(places)
+    def holds(self, positions: Sequence[float]) -> bool:
+        """Whether prices at these positions, one per firm, are held together."""
+        lowest, highest = min(positions), max(positions)
         return (
             lowest >= self.low - ROUNDING
             and highest <= self.high + ROUNDING
@@ -94,13 +95,13 @@ class Band:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoundOutcome:
-    """What one round's prices brought; one value per firm in each tuple.
+    """The result of one round; one value per firm in each tuple.
 
     Attributes:
         prices: the prices asked.
         demand: units sold.
         profits: profits earned.
-        places: the prices on the scale from Nash (0) to joint profit (1).
+        positions: the prices on the scale from Nash (0) to joint profit (1).
         gains: the profits on the scale of `normalised_profits`.
         together: whether the prices were held together, see `Band`.
     """
@@ -108,31 +109,31 @@ class RoundOutcome:
     prices: tuple[float, ...]
     demand: tuple[float, ...]
     profits: tuple[float, ...]
-    places: tuple[float, ...]
+    positions: tuple[float, ...]
     gains: tuple[float, ...]
     together: bool
 
 
 @dataclass(frozen=True, kw_only=True)
 class Rivalry:
-    """Firms that sell beside each other.
+    """A set of firms that sell beside each other, and their market.
 
     Attributes:
-        firms: which they are, ascending.
-        market: their market; its values are in their order.
-        marks: its benchmarks, likewise.
+        firms: their indices, ascending.
+        market: their market; its values are in the order of `firms`.
+        equilibria: the equilibria of their market, in the same order.
         band: when their prices count as held together.
     """
 
     firms: tuple[int, ...]
     market: Market
-    marks: Benchmarks
+    equilibria: Equilibria
     band: Band
 
 
 @functools.lru_cache(maxsize=256)
-def benchmarks(market: Market, decimals: int | None = None) -> Benchmarks:
-    """Nash and joint-profit prices and profits of a market.
+def find_equilibria(market: Market, decimals: int | None = None) -> Equilibria:
+    """Solve a market for its Nash and joint-profit prices and profits.
 
     Args:
         market: the firms and their demand.
@@ -140,7 +141,7 @@ def benchmarks(market: Market, decimals: int | None = None) -> Benchmarks:
             (5), on which their price grid and profit gain rest; `None` keeps them exact.
 
     Raises:
-        SettingsError: the market has no such prices, or they do not leave room for a joint gain.
+        SettingsError: the market has no such prices, or a joint-profit price is not above the Nash price.
     """
     nash, joint = nash_prices(market), joint_prices(market)
     if decimals is not None:
@@ -155,11 +156,14 @@ def benchmarks(market: Market, decimals: int | None = None) -> Benchmarks:
                 "can be measured between them; choose firms that compete more closely",
             )
     earned = [[(p - c) * q for p, c, q in zip(at, market.cost, market.demand(at), strict=True)] for at in (nash, joint)]
-    return Benchmarks(nash=nash, joint=joint, nash_profit=tuple(earned[0]), joint_profit=tuple(earned[1]))
+    return Equilibria(nash=nash, joint=joint, nash_profit=tuple(earned[0]), joint_profit=tuple(earned[1]))
 
 
 def price_grid(nash: float, joint: float, points: int, xi: float) -> tuple[float, ...]:
-    """One firm's grid of prices (Calvano et al. 2020, section II.A, built as their code builds it).
+    """One firm's grid of prices (Calvano et al. 2020, section II.A).
+
+    Prices are computed as in their code: the step is added again and again, and the last price is set directly.
+    Computed as low + k x step they would differ from theirs in the last digits.
 
     Args:
         nash: the firm's Nash price.
@@ -169,7 +173,7 @@ def price_grid(nash: float, joint: float, points: int, xi: float) -> tuple[float
             them (theirs: 0.1).
 
     Returns:
-        Ascending prices, filled by repeated addition of the step, the last one set directly.
+        (points,) ascending prices.
     """
     low, high = nash - xi * (joint - nash), joint + xi * (joint - nash)
     step = (high - low) / (points - 1)
@@ -180,56 +184,68 @@ def price_grid(nash: float, joint: float, points: int, xi: float) -> tuple[float
 
 
 def nearest(grid: Sequence[float], price: float) -> int:
-    """The index of the grid price closest to `price`; of two equally close ones the lower."""
+    """The index of the grid price closest to `price`; of two equally close ones the lower (0 for 1.5 in (1, 2))."""
     return min(range(len(grid)), key=lambda k: (abs(grid[k] - price), k))
 
 
-def positions(prices: Any, marks: Benchmarks) -> Floats:
-    """(..., firms) prices on the scale where each firm's Nash price is 0 and its joint-profit price 1."""
-    zero = np.asarray(marks.zero)
-    return np.asarray((np.asarray(prices, dtype=np.float64) - zero) / (np.asarray(marks.joint) - zero))
+def positions(prices: Any, equilibria: Equilibria) -> Floats:
+    """Positions of (..., firms) prices: 0 at each firm's Nash price, 1 at its joint-profit price."""
+    zero = np.asarray(equilibria.zero)
+    return np.asarray((np.asarray(prices, dtype=np.float64) - zero) / (np.asarray(equilibria.joint) - zero))
 
 
-def places(prices: Sequence[float], marks: Benchmarks) -> list[float]:
+def round_positions(prices: Sequence[float], equilibria: Equilibria) -> list[float]:
     """`positions` of one round's prices, as floats."""
-    return [(p - low) / (high - low) for p, low, high in zip(prices, marks.zero, marks.joint, strict=True)]
+    return [(p - low) / (high - low) for p, low, high in zip(prices, equilibria.zero, equilibria.joint, strict=True)]
 
 
-def outcome(market: Market, marks: Benchmarks, band: Band, prices: Sequence[float]) -> RoundOutcome:
-    """Settle one round in which the firms ask `prices`, one per firm."""
+def outcome(market: Market, equilibria: Equilibria, band: Band, prices: Sequence[float]) -> RoundOutcome:
+    """Compute demand, profits and measures of a round in which the firms ask `prices`, one per firm."""
     demand = market.demand(prices)
-    profits = market.earned(prices, demand)
-    where = places(prices, marks)
-    gap = marks.mean_gap
+    profits = market.profits_from_sales(prices, demand)
+    where = round_positions(prices, equilibria)
+    gap = equilibria.mean_gap
     return RoundOutcome(
         prices=tuple(prices),
         demand=tuple(demand),
         profits=tuple(profits),
-        places=tuple(where),
-        gains=tuple((profit - low) / gap for profit, low in zip(profits, marks.zero_profit, strict=True)),
+        positions=tuple(where),
+        gains=tuple((profit - low) / gap for profit, low in zip(profits, equilibria.zero_profit, strict=True)),
         together=market.firms > 1 and band.holds(where),
     )
 
 
-def profit_gain(profits: Any, marks: Benchmarks) -> Floats:
+def profit_gain(profits: Any, equilibria: Equilibria) -> Floats:
     """The profit gain Delta (Calvano et al. 2020) of the firms' mean profit: 0 at Nash, 1 at joint profit.
 
-    Of a single firm: its share of the monopoly profit.
+    For a single firm it is the share of the monopoly profit.
 
-    `profits` are (..., firms): rounds, means over rounds, anything that ends in the firms; the gains are (...).
+    Args:
+        profits: (..., firms), of rounds or means over rounds.
+        equilibria: those of the market.
+
+    Returns:
+        (...) gains, below 0 and above 1 possible.
     """
     mean = np.asarray(profits, dtype=np.float64).mean(axis=-1)
-    return np.asarray((mean - np.mean(marks.zero_profit)) / marks.mean_gap)
+    return np.asarray((mean - np.mean(equilibria.zero_profit)) / equilibria.mean_gap)
 
 
-def normalised_profits(profits: Any, marks: Benchmarks) -> Floats:
+def normalised_profits(profits: Any, equilibria: Equilibria) -> Floats:
     """Each firm's profit above Nash, in units of the firms' mean distance from Nash to joint profit.
 
-    For equal firms this is 0 at Nash and 1 at joint profit; for unequal ones the firms' mean is, because at
-    the joint optimum one of them may earn less than at Nash. `profits` and what is returned are (..., firms).
+    Equal firms have 0 at Nash and 1 at joint profit. Of unequal firms only the mean has: the joint optimum may give
+    one of them less than Nash does.
+
+    Args:
+        profits: (..., firms).
+        equilibria: those of the market.
+
+    Returns:
+        (..., firms).
     """
-    above = np.asarray(profits, dtype=np.float64) - np.asarray(marks.zero_profit)
-    return np.asarray(above / marks.mean_gap)
+    above = np.asarray(profits, dtype=np.float64) - np.asarray(equilibria.zero_profit)
+    return np.asarray(above / equilibria.mean_gap)
 
 
 def profit_table(market: Market, grids: Sequence[Sequence[float]]) -> tuple[Floats, Floats]:
@@ -242,8 +258,8 @@ def profit_table(market: Market, grids: Sequence[Sequence[float]]) -> tuple[Floa
     Returns:
         Demand and profits, each (m, ..., m, firms): firm i's price index is axis i.
     """
-    asked = list(itertools.product(*grids))
-    demand = [market.demand(prices) for prices in asked]
-    profits = [market.earned(prices, sold) for prices, sold in zip(asked, demand, strict=True)]
+    price_combinations = list(itertools.product(*grids))
+    demand = [market.demand(prices) for prices in price_combinations]
+    profits = [market.profits_from_sales(prices, sold) for prices, sold in zip(price_combinations, demand, strict=True)]
     shape = (*map(len, grids), market.firms)
     return np.array(demand).reshape(shape), np.array(profits).reshape(shape)

@@ -1,4 +1,4 @@
-"""The descriptor of this scenario: what the rest of the package needs to know of it."""
+"""The descriptor of price competition: where the package finds its parts."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ SCENARIO = Scenario(
     picture=f"{_ROOM}.faces.drawing:PICTURE",
     page=f"{_ROOM}.faces.page_scene:PAGE",
     report=f"{_ROOM}.faces.report:BertrandSection",
+    figures=f"{_ROOM}.faces.q_learning_figures:SESSION_FOLDERS",
     after=f"{_ROOM}.faces.after:Deviations",
     learning=f"{_ROOM}.faces.learning:LEARNING",
-    bench=f"{_ROOM}.faces.scorecard:BENCH",
+    scorecard=f"{_ROOM}.faces.scorecard:SCORECARD",
     rewards=f"{_ROOM}.metrics:REWARDS",
-    planted=f"{_ROOM}.faces.synthetic_worlds:PLANTED",
+    synthetic_worlds=f"{_ROOM}.faces.synthetic_worlds:SYNTHETIC_WORLDS",
     film="round",
 )

@@ -1,9 +1,9 @@
 """Scripted policies for price competition.
 
 All of them work with any number of firms, with continuous prices and with grids, with and without talk; only
-`PriceMatching` speaks. Those that say so know the market: they read its demand and costs from the episode's settings,
-as knowledge of their own; the environment never tells it to a player. What happened they know from the rounds they are
-shown: with `history_window=0` they act as in the first round.
+`PriceMatching` speaks. Policies that "know the market" read demand and costs from the episode's settings, which the
+environment tells no player. All of them know past rounds only as far as these are shown: with `history_window=0` they
+act as in the first round.
 """
 
 from __future__ import annotations
@@ -17,11 +17,12 @@ from llm_coop_envs.bertrand.equilibrium import best_reply
 from llm_coop_envs.bertrand.rules import Rivalry, nearest
 from llm_coop_envs.bertrand.settings import BertrandSettings
 from llm_coop_envs.bertrand.slots import BertrandSlots
+from llm_coop_envs.core.base_policy import SlotsPolicy
 from llm_coop_envs.core.policy import Episode
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.interface.wording import six_digits
-from llm_coop_envs.policies.base import SlotsPolicy
 
+# A price in a message: "1.85" or "2"; of "2." at the end of a sentence the 2.
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
@@ -35,14 +36,14 @@ def last_prices(slots: BertrandSlots) -> tuple[float, tuple[float, ...]] | None:
 
 
 def choice_for(slots: BertrandSlots, price: float) -> int | float:
-    """The legal choice that is closest to a price; the lower one of two equally close."""
+    """The legal choice that is closest to a price; of two equally close ones the lower (1.5 from 1 and 2: 1)."""
     if slots.choices:
         return min(slots.choices, key=lambda choice: (abs(choice[1] - price), choice[0]))[0]
     return min(max(price, slots.floor), slots.cap)
 
 
 class PricingPolicy(SlotsPolicy):
-    """Names a price in act phases and is silent in talk, unless a subclass speaks."""
+    """A firm that sets a price, and is silent in talk unless a subclass speaks."""
 
     plays = "bertrand"
     settings_type = BertrandSettings
@@ -50,36 +51,39 @@ class PricingPolicy(SlotsPolicy):
     watches: ClassVar[bool] = True  # whether it needs the rivals' past prices
 
     def begin(self, episode: Episode) -> None:
-        """Start an episode: read the market from its settings.
+        """Start an episode with the market of its settings.
 
         Raises:
-            SettingsError: it plays by prices that are not told.
+            SettingsError: the policy needs the rivals' prices, and the settings hide them.
         """
         super().begin(episode)
         self._sellers = episode.agents
         if self.watches and "own" in self.settings.reach("information"):
             raise SettingsError("information", "own", f"{type(self).__name__} plays by the others' prices; tell them")
-        self._know(self.settings.among(range(self.settings.firms)))
+        self._know(self.settings.rivalry_among(range(self.settings.firms)))
 
     def _know(self, rivalry: Rivalry) -> None:
-        """Take over who sells, and what follows from it."""
-        self.market, self.marks = rivalry.market, rivalry.marks
+        """Play from now on in the market of these firms."""
+        self.market, self.equilibria = rivalry.market, rivalry.equilibria
 
     def choose(self, slots: BertrandSlots) -> float:
-        """The legal choice that is closest to the price wanted."""
+        """The legal choice that is closest to the policy's price."""
         return choice_for(slots, self.price(slots))
 
     @abstractmethod
     def price(self, slots: BertrandSlots) -> float:
-        """The price wanted."""
+        """The price that the policy would ask."""
 
     def firm(self, slots: BertrandSlots) -> int:
-        """The place of the firm whose slots these are among those in the market, as `market` and `marks` have it."""
+        """The index of the firm in `market` and `equilibria`, which hold the firms still present.
+
+        If firms 0 and 2 are left, firm 2 has index 1.
+        """
         if len(slots.rivals) + 1 != len(self._sellers):
             names = self.episode.agents
             firms = [i for i, name in enumerate(names) if name == slots.me or name in slots.rivals]
             self._sellers = tuple(names[i] for i in firms)
-            self._know(self.settings.among(firms))
+            self._know(self.settings.rivalry_among(firms))
         return self._sellers.index(slots.me)
 
 
@@ -146,11 +150,12 @@ class WinContinueLoseReverse(PricingPolicy):
             if profit < self._profit.get(slots.me, profit):
                 self._direction[slots.me] *= -1
             self._profit[slots.me] = profit
-        wanted = last[0] + self._direction[slots.me] * step
-        # At a wall it turns round; half a step of leeway, because grid prices are sums with rounding.
-        if not low - step / 2 <= wanted <= high + step / 2:
+        next_price = last[0] + self._direction[slots.me] * step
+        # At an end of the range it turns round. Half a step of leeway: grid prices are sums with rounding, so that a
+        # step up to 1.8 may come to 1.8000000001.
+        if not low - step / 2 <= next_price <= high + step / 2:
             self._direction[slots.me] *= -1
-        return min(max(wanted, low), high)
+        return min(max(next_price, low), high)
 
 
 class TitForTat(PricingPolicy):
@@ -159,7 +164,7 @@ class TitForTat(PricingPolicy):
     def price(self, slots: BertrandSlots) -> float:
         """The lowest rival's last price."""
         if not slots.history or not slots.rivals:
-            return self.marks.joint[self.firm(slots)]
+            return self.equilibria.joint[self.firm(slots)]
         return min(slots.history[-1].rival_prices)
 
 
@@ -187,9 +192,9 @@ class GrimTrigger(PricingPolicy):
     def _know(self, rivalry: Rivalry) -> None:
         super()._know(rivalry)
         grids, of_grid = self.settings.grids, self.settings.prices == "grid"
-        self._least = [
+        self._lowest_tolerated = [
             (grids[i][nearest(grids[i], joint)] if of_grid else joint) - self.tolerance * (joint - nash)
-            for i, nash, joint in zip(rivalry.firms, self.marks.nash, self.marks.joint, strict=True)
+            for i, nash, joint in zip(rivalry.firms, self.equilibria.nash, self.equilibria.joint, strict=True)
         ]
 
     def price(self, slots: BertrandSlots) -> float:
@@ -200,18 +205,18 @@ class GrimTrigger(PricingPolicy):
         if slots.history and slots.history[-1].round not in self._excused:
             rivals = [i for i in range(self.market.firms) if i != me]
             for i, price in zip(rivals, slots.history[-1].rival_prices, strict=True):
-                if price < self._least[i]:
+                if price < self._lowest_tolerated[i]:
                     self._angry.add(slots.me)
-        return (self.marks.nash if slots.me in self._angry else self.marks.joint)[me]
+        return (self.equilibria.nash if slots.me in self._angry else self.equilibria.joint)[me]
 
 
 class PriceMatching(PricingPolicy):
     """Price-matching that talks: proposes a step up, goes along with the lowest proposal; knows the market.
 
     It proposes, in plain English, the lowest price of the last round plus one step, but never more than its
-    joint-profit price; takes up the lowest price that anybody has proposed in the round; and asks that. Without talk it
-    asks the lowest price of the last round, or does what `alone` says. A proposal is the last number in a message that
-    is a legal price.
+    joint-profit price. Then it asks the lowest price that anybody has proposed in the round. Without talk it asks the
+    lowest price of the last round, or what the policy `alone` asks. A proposal is the last number in a message that is
+    a legal price: "Not 1.2, let us ask 1.5." proposes 1.5.
 
     Args:
         step: how much higher than the last round it proposes, as a share of the distance from Nash to joint-profit
@@ -235,22 +240,22 @@ class PriceMatching(PricingPolicy):
 
     def say(self, slots: BertrandSlots) -> str:
         """A proposal, or assent to a lower one."""
-        mine, heard = self._mine(slots), self._heard(slots)
-        if heard is None or heard >= mine:
-            return f"I suggest that we all ask {six_digits(mine)} this round. I will do so."
-        return f"Agreed, I will ask {six_digits(heard)} this round."
+        own, lowest = self._own_proposal(slots), self._lowest_proposal(slots)
+        if lowest is None or lowest >= own:
+            return f"I suggest that we all ask {six_digits(own)} this round. I will do so."
+        return f"Agreed, I will ask {six_digits(lowest)} this round."
 
     def price(self, slots: BertrandSlots) -> float:
-        """The lowest price on the table."""
+        """The lowest price proposed, its own proposal included."""
         if self._alone is not None and not slots.may_talk:
             return self._alone.price(slots)
-        mine, heard = self._mine(slots), self._heard(slots)
-        return mine if heard is None else min(mine, heard)
+        own, lowest = self._own_proposal(slots), self._lowest_proposal(slots)
+        return own if lowest is None else min(own, lowest)
 
-    def _mine(self, slots: BertrandSlots) -> float:
-        """What it proposes by itself."""
+    def _own_proposal(self, slots: BertrandSlots) -> float:
+        """The firm's own proposal."""
         me = self.firm(slots)
-        nash, joint = self.marks.nash[me], self.marks.joint[me]
+        nash, joint = self.equilibria.nash[me], self.equilibria.joint[me]
         last = last_prices(slots)
         if last is None:
             return joint
@@ -263,7 +268,7 @@ class PriceMatching(PricingPolicy):
             return self.step * gap
         return max(self.step * gap, slots.choices[1][1] - slots.choices[0][1])
 
-    def _heard(self, slots: BertrandSlots) -> float | None:
+    def _lowest_proposal(self, slots: BertrandSlots) -> float | None:
         """The lowest price a rival proposed in this round."""
         low, high = slots.floor, slots.cap
         offers: list[float] = []

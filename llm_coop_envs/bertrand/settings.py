@@ -1,4 +1,4 @@
-"""Settings of the price competition scenario, and the published presets.
+"""Settings of the price competition scenario.
 
 Sources, by the names used below: Calvano, Calzolari, Denicolo and Pastorello (2020), American Economic Review 110(10),
 and their replication package; Fish, Gonczarowski and Shorrer (2024), arXiv 2404.00806; EconEvals (2025), arXiv
@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from llm_coop_envs.bertrand.demand import LinearMarket, LogitMarket, Market
-from llm_coop_envs.bertrand.rules import Band, Benchmarks, Rivalry, benchmarks, nearest, price_grid
+from llm_coop_envs.bertrand.presets import PRESETS
+from llm_coop_envs.bertrand.rules import Band, Equilibria, Rivalry, find_equilibria, nearest, price_grid
 from llm_coop_envs.core.settings import PERCEPTION, ScenarioSettings, added
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.interface.question import Number
@@ -25,43 +26,11 @@ MAX_GRID_POINTS = 100_000
 
 CAP = "cap "
 AT_ONCE, IN_TURN = "simultaneous", "alternating"
-AROUND_MARKS, FLOOR_TO_CAP = "benchmarks", "floor_to_cap"
+AROUND_EQUILIBRIA, FLOOR_TO_CAP = "benchmarks", "floor_to_cap"
 ABOVE_NASH, FROM_NASH = "above_nash", "from_nash"
 NASH_PLAY = 0.1
-"""Up to this place on the scale from Nash (0) to joint profit (1) a price is Nash play. The papers give no number; the
-published runs end at 0.5 and above."""
-
-# The authors' code writes its two slopes in these decimals (about 1/150 and 1/300). They lie a hair below the
-# fractions, so that profits which are integers on paper are not truncated to the number below.
-_TEAM_UP_BETA = 0.00666666666666
-_TEAM_UP_D = 0.00333333333333
-
-# What the protocol of Wu et al. 2024 adds to a market: authors' code for the first price, the lift to cost
-# and the price range named to the firms (0 to 14).
-_TEAM_UP_PROTOCOL: dict[str, Any] = {
-    "cost": 2.0,
-    "initial_prices": 2.0,
-    "force_first_price": True,
-    "price_floor": "cost",
-    "price_cap": 14.0,
-}
-_TEAM_UP_LINEAR: dict[str, Any] = {
-    **_TEAM_UP_PROTOCOL,
-    "demand": "linear",
-    "quality": 14.0,
-    "beta": _TEAM_UP_BETA,
-    "d": _TEAM_UP_D,
-    "truncate_profit": True,
-    "statistics": "planning_rounds",
-}
-_FISH: dict[str, Any] = {
-    "scale": 100.0,
-    "history_window": 100,
-    "bins": 0,
-    "rounds": 300,
-    "collusion_window": 0,
-    "talk": False,
-}
+"""Up to this position on the scale from Nash (0) to joint profit (1) a price counts as Nash play. The papers give no
+number; the published runs end at 0.5 and above."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,55 +114,7 @@ class BertrandSettings(ScenarioSettings):
             From a number, and from Nash, half a step of a grid is taken off: the grid price nearest to it counts.
     """
 
-    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        # Calvano et al. 2020, baseline; no talk there, and sessions end by convergence of the learners only.
-        "calvano": {
-            "prices": "grid",
-            "benchmark_decimals": 5,
-            "initial_prices": "random",
-            "collusion_window": 0,
-            "talk": False,
-        },
-        # Logit of the form the text of Wu et al. 2024 names, tuned so that Nash is 6, joint profit 8 and Nash
-        # demand 800, as in their figures: mu = 2.477706, a = 7.154190, scale = 2102.09, here to full
-        # precision.
-        "team_up": {
-            **_TEAM_UP_PROTOCOL,
-            "quality": 7.154190188735030,
-            "mu": 2.477706336831434,
-            "scale": 2102.091125663222,
-        },
-        # The market in the code published with Wu et al. 2024: q = 1400 - 200 p + 100 r.
-        "team_up_linear": _TEAM_UP_LINEAR,
-        # Wu et al. 2024, Figure 6c: the talk ends after round 400; 600 rounds are shown.
-        "team_up_talk_stopped": {**_TEAM_UP_LINEAR, "talk_until": 400, "collusion_window": 0, "rounds": 600},
-        # Fish et al. 2024; the same three units in EconEvals 2025. `fish` takes any price_unit.
-        "fish": _FISH,
-        "fish_1": _FISH,
-        "fish_3_2": {**_FISH, "price_unit": 3.2},
-        "fish_10": {**_FISH, "price_unit": 10.0},
-        "fish_monopoly": {**_FISH, "firms": 1},
-        # Klein 2021, k = 6, by public notes on it: firms in turn sell the same good at prices 0, 1/6, ..., 1 to 1 - p
-        # customers. The rival's price is all that is seen; no talk there.
-        "klein": {
-            "demand": "linear",
-            "quality": 1.0,
-            "cost": 0.0,
-            "beta": 1.0,
-            "d": 1.0,
-            "clamp_demand": True,
-            "prices": "grid",
-            "grid_points": 7,
-            "grid_span": "floor_to_cap",
-            "initial_prices": "random",
-            "moves": "alternating",
-            "history_window": 1,
-            "bins": 0,
-            "collusion_window": 0,
-            "talk": False,
-        },
-    }
-
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = PRESETS
     bounds: ClassVar[Mapping[str, tuple[float, float]]] = {
         "firms": (1, MAX_FIRMS),
         "outside": (-math.inf, math.inf),
@@ -225,7 +146,7 @@ class BertrandSettings(ScenarioSettings):
         "statistics": ("every_round", "planning_rounds"),
         "opener": ("shuffled", "fixed"),
         "moves": (AT_ONCE, IN_TURN),
-        "grid_span": (AROUND_MARKS, FLOOR_TO_CAP),
+        "grid_span": (AROUND_EQUILIBRIA, FLOOR_TO_CAP),
     }
 
     firms: int = 2
@@ -261,7 +182,7 @@ class BertrandSettings(ScenarioSettings):
     collusion_tolerance: float = 0.1
     collusion_margin: str | float = ABOVE_NASH
     moves: str = added(AT_ONCE)
-    grid_span: str = added(AROUND_MARKS)
+    grid_span: str = added(AROUND_EQUILIBRIA)
 
     def __post_init__(self) -> None:
         """Check every field, alone and with the others."""
@@ -279,36 +200,35 @@ class BertrandSettings(ScenarioSettings):
         else:
             check_number(self, "collusion_margin", 0.0, 1.0)
         self._check_prices()
-        if self.moves == IN_TURN:
-            if self.firms == 1:
-                raise SettingsError("moves", IN_TURN, "a single firm has nobody to take turns with; leave it out")
-            if self.initial_prices is None or self.force_first_price:
-                why = "needs initial_prices that are not forced: prices of firms that are not on turn stand"
-                raise SettingsError("moves", IN_TURN, why)
+        if self.moves == IN_TURN and self.firms == 1:
+            raise SettingsError("moves", IN_TURN, "a single firm has nobody to take turns with; leave it out")
+        if self.moves == IN_TURN and (self.initial_prices is None or self.force_first_price):
+            reason = "needs initial_prices that are not forced: prices of firms that are not on turn stand"
+            raise SettingsError("moves", IN_TURN, reason)
 
     def check_order(self, order: str) -> None:
-        """Require `"silence"`, or `"cap PRICE"` with a price above the lowest.
+        """Require the order `"silence"`, or `"cap PRICE"` with a price above the lowest.
 
         Raises:
-            SettingsError: it is neither.
+            SettingsError: the order is neither.
         """
         highest = self.price_ordered(order)
         if order.startswith(CAP) and (highest is None or not max(self.floors) < highest < math.inf):
-            why = f"must be '{CAP}' and a price above the lowest, {max(self.floors):g}"
-            raise SettingsError("regulator.orders", order, why)
+            reason = f"must be '{CAP}' and a price above the lowest, {max(self.floors):g}"
+            raise SettingsError("regulator.orders", order, reason)
         if highest is None:
             super().check_order(order)
 
     @staticmethod
     def price_ordered(order: str) -> float | None:
-        """The price of a regulator's order such as `"cap 1.7"`; `None` if the order is another one."""
+        """The price cap in a regulator's order such as `"cap 1.7"`; `None` for any other order."""
         try:
             return float(order.removeprefix(CAP)) if order.startswith(CAP) else None
         except ValueError:
             return None
 
     def _per_firm(self, name: str) -> None:
-        """Require a finite number, not negative for costs, or one per firm; lists become tuples."""
+        """Require one finite number, or one per firm; costs must not be negative. Lists become tuples."""
         value = getattr(self, name)
         many = isinstance(value, list | tuple)
         numbers = value if many else (value,)
@@ -325,38 +245,46 @@ class BertrandSettings(ScenarioSettings):
     def _check_prices(self) -> None:
         if self.clamp_demand and self.demand == "logit":
             raise SettingsError("clamp_demand", True, "has no effect on logit demand, which is never negative; drop it")
-        # Solves the market: if it has no Nash or joint-profit prices, that is said now.
-        _ = self.marks
+        # A market without Nash or joint-profit prices is refused here, not in the middle of an episode.
+        _ = self.equilibria
+        self._check_price_range()
+        self._check_initial_prices()
+
+    def _check_price_range(self) -> None:
         if self.price_floor != "cost":
             check_number(self, "price_floor", 0.0)
+        spans_equilibria = self.prices == "grid" and self.grid_span == AROUND_EQUILIBRIA
         if self.price_cap is not None:
             check_number(self, "price_cap", 0.0, above=True)
-            if self.prices == "grid" and self.grid_span == AROUND_MARKS:
-                why = "has no effect on a grid of prices; drop it or use continuous prices"
-                raise SettingsError("price_cap", self.price_cap, why)
-        if self.prices == "grid" and self.grid_span == AROUND_MARKS:
+            if spans_equilibria:
+                reason = "has no effect on a grid of prices; drop it or use continuous prices"
+                raise SettingsError("price_cap", self.price_cap, reason)
+        if spans_equilibria:
             for i, (grid, floor) in enumerate(zip(self.grids, self.floors, strict=True)):
                 if grid[0] < floor:
-                    why = (
+                    reason = (
                         f"takes firm {i}'s grid down to {grid[0]:g}, below the lowest price {floor:g}; make it smaller"
                     )
-                    raise SettingsError("grid_margin", self.grid_margin, why)
+                    raise SettingsError("grid_margin", self.grid_margin, reason)
         elif self.cap <= max(self.floors):
-            why = f"{self.cap:g} is not above the lowest price {max(self.floors):g}"
-            raise SettingsError("price_cap", self.price_cap, why)
+            reason = f"{self.cap:g} is not above the lowest price {max(self.floors):g}"
+            raise SettingsError("price_cap", self.price_cap, reason)
+
+    def _check_initial_prices(self) -> None:
         if isinstance(self.initial_prices, str):
             if self.initial_prices != "random":
-                why = "must be 'random', a price, a list of one price per firm, or nothing"
-                raise SettingsError("initial_prices", self.initial_prices, why)
+                reason = "must be 'random', a price, a list of one price per firm, or nothing"
+                raise SettingsError("initial_prices", self.initial_prices, reason)
         elif self.initial_prices is not None:
             self._per_firm("initial_prices")
             if self.prices == "continuous" and max(self._spread(self.initial_prices)) > self.cap:
-                why = f"must not be above the highest price {self.cap:g}"
-                raise SettingsError("initial_prices", self.initial_prices, why)
+                reason = f"must not be above the highest price {self.cap:g}"
+                raise SettingsError("initial_prices", self.initial_prices, reason)
         elif self.force_first_price:
             raise SettingsError("force_first_price", True, "needs initial_prices; say which prices round 1 has")
 
     def _spread(self, value: float | tuple[float, ...]) -> tuple[float, ...]:
+        """One value per firm, from one value or a value per firm."""
         return value if isinstance(value, tuple) else (float(value),) * self.firms
 
     @property
@@ -373,30 +301,34 @@ class BertrandSettings(ScenarioSettings):
         return LinearMarket(**firms, beta=self.beta * unit, d=self.d * unit, clamp=self.clamp_demand)
 
     @property
-    def marks(self) -> Benchmarks:
+    def equilibria(self) -> Equilibria:
         """Nash and joint-profit prices and profits of the market."""
-        return benchmarks(self.market, self.benchmark_decimals)
+        return find_equilibria(self.market, self.benchmark_decimals)
 
     @property
     def band(self) -> Band:
         """When a round's prices count as held together.
 
-        On a grid half a step is added above, so that the grid price nearest to joint profit is inside.
+        On a grid half a step is added above, so that the grid price nearest to joint profit counts: that of Calvano et
+        al. has the positions 0.929 and 1.014 there, of which 1.014 is within 1 + 0.086 / 2.
         """
         return self._band(self.grid_step)
 
-    def among(self, firms: Sequence[int]) -> Rivalry:
-        """What holds when only these firms sell: their demand, Nash and joint-profit prices, and band.
+    def rivalry_among(self, firms: Sequence[int]) -> Rivalry:
+        """The market of some of the firms: their demand, Nash and joint-profit prices, and band.
 
-        The choices stay those of all firms. One firm is measured as a monopoly.
+        The choices stay those of all firms. A single firm is measured as a monopoly.
+
+        Args:
+            firms: their indices, ascending.
 
         Raises:
-            SettingsError: they have no Nash or joint-profit prices.
+            SettingsError: these firms have no Nash or joint-profit prices.
         """
-        market = self.market.only(firms)
-        marks = benchmarks(market, self.benchmark_decimals)
-        step = self.grid_step if len(firms) == self.firms else self._grid_step(firms, marks)
-        return Rivalry(firms=tuple(firms), market=market, marks=marks, band=self._band(step))
+        market = self.market.restrict_to(firms)
+        equilibria = find_equilibria(market, self.benchmark_decimals)
+        step = self.grid_step if len(firms) == self.firms else self._grid_step(firms, equilibria)
+        return Rivalry(firms=tuple(firms), market=market, equilibria=equilibria, band=self._band(step))
 
     def _band(self, grid_step: float) -> Band:
         margin = self.collusion_margin
@@ -407,16 +339,16 @@ class BertrandSettings(ScenarioSettings):
 
     @property
     def grid_step(self) -> float:
-        """A step of the price grid, as a share of the distance from Nash to joint-profit price; the largest firm's."""
-        if self.grid_span == AROUND_MARKS:
+        """The largest step of the firms' price grids, as a share of the distance from Nash to joint-profit price."""
+        if self.grid_span == AROUND_EQUILIBRIA:
             return (1.0 + 2.0 * self.grid_margin) / (self.grid_points - 1)
-        return self._grid_step(range(self.firms), self.marks)
+        return self._grid_step(range(self.firms), self.equilibria)
 
-    def _grid_step(self, firms: Sequence[int], marks: Benchmarks) -> float:
+    def _grid_step(self, firms: Sequence[int], equilibria: Equilibria) -> float:
         grids = self.grids
         return max(
             (grids[i][1] - grids[i][0]) / (joint - zero)
-            for i, zero, joint in zip(firms, marks.zero, marks.joint, strict=True)
+            for i, zero, joint in zip(firms, equilibria.zero, equilibria.joint, strict=True)
         )
 
     @property
@@ -424,11 +356,11 @@ class BertrandSettings(ScenarioSettings):
         """Each firm's grid of prices (whether or not `prices` is `"grid"`)."""
         if self.grid_span == FLOOR_TO_CAP:
             return tuple(price_grid(floor, self.cap, self.grid_points, 0.0) for floor in self.floors)
-        marks = self.marks
-        lowest = marks.nash if self.firms > 1 else self.market.cost
+        equilibria = self.equilibria
+        lowest = equilibria.nash if self.firms > 1 else self.market.cost
         return tuple(
             price_grid(low, high, self.grid_points, self.grid_margin)
-            for low, high in zip(lowest, marks.joint, strict=True)
+            for low, high in zip(lowest, equilibria.joint, strict=True)
         )
 
     @property
@@ -443,12 +375,12 @@ class BertrandSettings(ScenarioSettings):
             return float(self.price_cap)
         if self.demand == "linear":
             return max(self.market.quality)
-        top = 1.5 * max(self.marks.joint)
+        top = 1.5 * max(self.equilibria.joint)
         return round(top, 2) if top >= 1.0 else top
 
     @property
-    def asked(self) -> tuple[Number, ...]:
-        """What each firm is asked: a price, on a grid one of those listed with their choices."""
+    def price_questions(self) -> tuple[Number, ...]:
+        """The question to each firm: a price within a range, or one of the grid prices, listed with their indices."""
         if self.prices == "grid":
             grids = self.grids
             return tuple(
@@ -458,10 +390,10 @@ class BertrandSettings(ScenarioSettings):
 
     @property
     def start(self) -> tuple[float, ...] | None:
-        """The fixed initial prices, taken to the grid or lifted to the floor; `None` if none or drawn."""
+        """The fixed initial prices, moved to the grid or lifted to the floor; `None` if none or drawn."""
         if self.initial_prices is None or isinstance(self.initial_prices, str):
             return None
-        given = self._spread(self.initial_prices)
+        prices = self._spread(self.initial_prices)
         if self.prices == "grid":
-            return tuple(grid[nearest(grid, p)] for grid, p in zip(self.grids, given, strict=True))
-        return tuple(max(p, floor) for p, floor in zip(given, self.floors, strict=True))
+            return tuple(grid[nearest(grid, p)] for grid, p in zip(self.grids, prices, strict=True))
+        return tuple(max(p, floor) for p, floor in zip(prices, self.floors, strict=True))

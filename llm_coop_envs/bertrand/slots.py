@@ -1,4 +1,4 @@
-"""What one firm may know: its own business, and the prices of the others."""
+"""What one firm may know: its own results, and its rivals' prices."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class BertrandSlots(Slots):
 
     def series(self) -> dict[str, list[tuple[float, float]]]:
         """The prices of the rounds that are remembered."""
-        found = {"your price": [(float(row.round), row.price) for row in self.history]}
-        for place, name in enumerate(self.seen):
-            found[name] = [(float(row.round), row.rival_prices[place]) for row in self.history]
-        return found
+        prices_by_firm = {"your price": [(float(row.round), row.price) for row in self.history]}
+        for index, name in enumerate(self.seen):
+            prices_by_firm[name] = [(float(row.round), row.rival_prices[index]) for row in self.history]
+        return prices_by_firm

@@ -50,7 +50,7 @@ def bench_command(
     from llm_coop_envs.benchmarks.scorecard.card_text import write_card
     from llm_coop_envs.benchmarks.scorecard.suite import NAME, VERSION, make_suite, preregistered
     from llm_coop_envs.cli.run import play_out
-    from llm_coop_envs.runs.folder import described_models, make_run, open_run
+    from llm_coop_envs.runs.folder import describe_models, make_run, open_run
     from llm_coop_envs.storage.folder import MANIFEST, chosen_folder
     from llm_coop_envs.storage.parquet import need_arrow
 
@@ -93,7 +93,7 @@ def bench_command(
     if suite.study.models:
         access.check(access.endpoints(suite.study))
     with chosen_folder(folder, NAME) as folder:
-        make_run(suite.study, folder, described_models(suite.study), **{SUITE: registration})
+        make_run(suite.study, folder, describe_models(suite.study), **{SUITE: registration})
         command_words = ["llm-coop", "bench", *(["--quick"] if quick else [])]
         play_out(suite.study, folder, options, command_words, workers=workers, limit=None)
     run = open_run(folder)

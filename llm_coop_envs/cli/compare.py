@@ -55,7 +55,7 @@ def power_command(
     with working("Reading the episodes"):
         sections, answers = read_run(pilot)
         invalid = {} if answers is None else answers.invalid
-        arms = paired_arms(sections, pilot.manifest["measures"], invalid, Primary.of(pilot.manifest))
+        arms = paired_arms(sections, pilot.manifest["measures"], invalid, Primary.from_manifest(pilot.manifest))
         table = power_table(arms)
     if table is None:
         reason = (

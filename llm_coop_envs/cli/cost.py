@@ -102,7 +102,7 @@ def print_cost(cost: Cost) -> None:
 
 
 def _cells(row: Row) -> list[str]:
-    from llm_coop_envs.runs.remaining import clock
+    from llm_coop_envs.runs.remaining import format_clock
 
     return [
         escape(row.name),
@@ -113,7 +113,7 @@ def _cells(row: Row) -> list[str]:
         "no limit" if row.most_completion_tokens is None else _short(row.most_completion_tokens),
         "unknown" if row.usd is None else f"{row.usd:,.2f}",
         "unknown" if row.most_usd is None else f"{row.most_usd:,.2f}",
-        clock(row.seconds),
+        format_clock(row.seconds),
     ]
 
 

@@ -61,7 +61,7 @@ def film_command(
 
     with counting("pictures", len(scenes)) as count, atomic_path(out) as part:
         drawn = write_film(pictures(), part, form, film)
-    note(f"Filmed {recording.title}{recording.more}.")
+    note(f"Filmed {recording.title}{recording.others_note}.")
     typer.echo(f"Film: {out} ({drawn} pictures, {drawn / film.fps + film.hold:.0f} s)")
 
 

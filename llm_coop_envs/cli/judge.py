@@ -46,7 +46,13 @@ def judge_command(
     from llm_coop_envs.policies.llm.playing.player import endpoint_of, settle
     from llm_coop_envs.policies.llm.playing.settings import LLMSettings
     from llm_coop_envs.runs.folder import open_run
-    from llm_coop_envs.runs.judgements import estimated, folder_name, judged, of_run, of_worlds
+    from llm_coop_envs.runs.judgements import (
+        collect_run_talk,
+        collect_world_talk,
+        estimate_judging,
+        folder_name,
+        judge_material,
+    )
     from llm_coop_envs.storage.folder import chosen_folder
     from llm_coop_envs.util.keys import scrub
 
@@ -55,8 +61,8 @@ def judge_command(
     models = options.model or []
     if len(models) != 1:
         raise StudyError("judge: which model? Give --model NAME, once")
-    if planted is not None and (planted not in scenarios() or find_scenario(planted).planted is None):
-        with_worlds = ", ".join(name for name, one in scenarios().items() if one.planted is not None)
+    if planted is not None and (planted not in scenarios() or find_scenario(planted).synthetic_worlds is None):
+        with_worlds = ", ".join(name for name, one in scenarios().items() if one.synthetic_worlds is not None)
         raise StudyError(f"--planted {planted}: has no worlds of known intent; there are those of {with_worlds}")
     model, _, _ = settle(models[0], {})
     temperature = 0.0 if options.temperature is None else options.temperature
@@ -71,14 +77,14 @@ def judge_command(
     if not dry:
         access.check([endpoint])
     if judged_run is not None:
-        material = of_run(judged_run, options.episodes, options.rounds)
+        material = collect_run_talk(judged_run, options.episodes, options.rounds)
     else:
-        material = of_worlds(str(planted), options.episodes or 5, options.rounds)
+        material = collect_world_talk(str(planted), options.episodes or 5, options.rounds)
     typer.echo(
-        f"Rubric {NAME}, version {VERSION}, hash {digest()}: {len(material.said):,} messages of "
-        f"{len({message.episode for message in material.said}):,} episodes"
+        f"Rubric {NAME}, version {VERSION}, hash {digest()}: {len(material.talk):,} messages of "
+        f"{len({message.episode for message in material.talk}):,} episodes"
     )
-    typer.echo(_cost(estimated(material, settings, known_prices([endpoint], access.prices)[model])))
+    typer.echo(_cost(estimate_judging(material, settings, known_prices([endpoint], access.prices)[model])))
     if dry:
         return
     if out is None and run is not None:
@@ -90,7 +96,7 @@ def judge_command(
             for chosen in (options, options.with_more())
         )
         try:
-            result = judged(
+            result = judge_material(
                 material,
                 folder,
                 settings,
@@ -98,7 +104,7 @@ def judge_command(
                 access,
                 command=again,
                 notify=note,
-                done=_Progress(len(material.said)).one,
+                done=_Progress(len(material.talk)).one,
             )
         except KeyboardInterrupt:
             note(f"Stopped. The answers so far are in {folder}; continue with: {again}")

@@ -76,7 +76,7 @@ def play_command(
     typer.echo(f"The game has ended: {result.reason}.")
     for agent, reward in result.rewards.items():
         typer.echo(f"{agent} got {reward:,.10g}.")
-    if result.kept:
+    if result.is_recorded:
         typer.echo(f"Next: {shlex.join(['llm-coop', 'report', str(folder)])}")
     else:
         note("Not a single round was settled; nothing is kept.")

@@ -97,7 +97,7 @@ def run_command(
 
 def _warn(plan: Study) -> None:
     """Say before anything is paid that the seeds are too few to find anything with."""
-    from llm_coop_envs.studies.families import too_few_seeds
+    from llm_coop_envs.studies.study import too_few_seeds
 
     if few := too_few_seeds(plan):
         note(few)
@@ -125,7 +125,7 @@ def play_out(
         ray: the Ray cluster whose tasks play; `None` to play here.
     """
     from llm_coop_envs.runs.progress import RichWatcher
-    from llm_coop_envs.runs.remaining import clock, count_of
+    from llm_coop_envs.runs.remaining import count_of, format_clock
     from llm_coop_envs.runs.runner import run_study
     from llm_coop_envs.runs.workers import usable_cores
     from llm_coop_envs.util.keys import scrub
@@ -153,8 +153,8 @@ def play_out(
         fail(f"{str(error).rstrip('.')}. What was finished is in {folder}; continue with: {again}")
     if not outcome.complete and outcome.elsewhere and outcome.why is None:
         note(
-            f"This part is done: {count_of(outcome.played, 'episode')} in {clock(outcome.seconds)}. Other parts are "
-            f"playing {outcome.elsewhere} more; the last one to end writes the tables."
+            f"This part is done: {count_of(outcome.played, 'episode')} in {format_clock(outcome.seconds)}. "
+            f"Other parts are playing {outcome.elsewhere} more; the last one to end writes the tables."
         )
         return
     if not outcome.complete:
@@ -167,6 +167,6 @@ def play_out(
             larger = [*command_words, *options.with_more().again(), "-o", str(folder)]
             note(f"{outcome.why[0].upper()}{outcome.why[1:]}. {finished}; for example: {scrub(shlex.join(larger))}")
         raise typer.Exit(EXIT_INTERRUPTED)
-    played = f"{count_of(outcome.played, 'episode')} in {clock(outcome.seconds)}"
+    played = f"{count_of(outcome.played, 'episode')} in {format_clock(outcome.seconds)}"
     note(f"Done: {played}; all {outcome.run.total} are in {folder}.")
     typer.echo(f"Next: {shlex.join(['llm-coop', 'report', str(folder)])}")

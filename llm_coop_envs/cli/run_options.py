@@ -17,7 +17,7 @@ from llm_coop_envs.errors import StudyError
 
 if TYPE_CHECKING:
     from llm_coop_envs.runs.model_access import ModelAccess
-    from llm_coop_envs.studies.seating import Given
+    from llm_coop_envs.studies.seating import GivenPlayer
     from llm_coop_envs.studies.study import Study
 
 KIND = "llm"
@@ -156,7 +156,7 @@ class RunOptions:
             study, only = select(study, only=only), ()
         return select(self._players(study), only=only, episodes=self.episodes, rounds=self.rounds, reduced=self.reduced)
 
-    def players(self) -> list[Given]:
+    def players(self) -> list[GivenPlayer]:
         """The players of --policy, language models with the options for all of them.
 
         Raises:
@@ -172,13 +172,13 @@ class RunOptions:
 
     def _players(self, study: Study) -> Study:
         """The study with the players that were given."""
-        from llm_coop_envs.studies.seating import Given, read_player, read_seat, with_each
-        from llm_coop_envs.studies.study import GIVEN_MODEL, GIVEN_MODELS
+        from llm_coop_envs.studies.conditions import GIVEN_MODEL, GIVEN_MODELS
+        from llm_coop_envs.studies.seating import GivenPlayer, read_player, read_seat, with_each
 
         players = [player for text in self.policy or () for player in self._name_models(read_player(text))]
         waiting = any(seat.awaits in (GIVEN_MODEL, *GIVEN_MODELS) for seat in study.optional)
         if not self.policy and not self.seat and self.model and waiting:
-            players = self._name_models(Given(name=KIND, options={}))
+            players = self._name_models(GivenPlayer(name=KIND, options={}))
         seats = [
             (pattern, named)
             for pattern, player in map(read_seat, self.seat or ())
@@ -258,21 +258,21 @@ class RunOptions:
                     arguments += [flag, str(part)]
         return arguments
 
-    def _complete(self, player: Given, options: Mapping[str, Any]) -> Given:
+    def _complete(self, player: GivenPlayer, options: Mapping[str, Any]) -> GivenPlayer:
         """A language model with the options for all of them; its own go first."""
-        from llm_coop_envs.studies.seating import Given
+        from llm_coop_envs.studies.seating import GivenPlayer
 
-        return Given(name=player.name, options={**options, **player.options}) if player.asks_a_model else player
+        return GivenPlayer(name=player.name, options={**options, **player.options}) if player.asks_a_model else player
 
-    def _name_models(self, player: Given) -> list[Given]:
+    def _name_models(self, player: GivenPlayer) -> list[GivenPlayer]:
         """The player; a language model without a name once for each --model."""
-        from llm_coop_envs.studies.seating import Given
+        from llm_coop_envs.studies.seating import GivenPlayer
 
         if player.name != KIND or "model" in player.options:
             return [player]
         if not self.model:
             raise StudyError("--policy llm: which model? Give --model NAME, or --policy llm:NAME")
-        return [Given(name=f"{KIND}:{model}", options=player.options) for model in self.model]
+        return [GivenPlayer(name=f"{KIND}:{model}", options=player.options) for model in self.model]
 
     def _model_options(self) -> dict[str, Any]:
         """What all language models of the run are given, unless their own options say otherwise."""

@@ -13,7 +13,7 @@ from llm_coop_envs.cli.messages import EXIT_ERROR, fail, note, sentences
 from llm_coop_envs.util.quoting import harmless
 
 if TYPE_CHECKING:
-    from llm_coop_envs.policies.llm.transcript import Exchange
+    from llm_coop_envs.policies.llm.journal import Exchange
 
 _BAR = "  | "
 
@@ -36,7 +36,7 @@ def transcript_command(
 
     Control characters in what a model wrote are shown as escapes, so that they cannot act on the terminal.
     """
-    from llm_coop_envs.policies.llm.transcript import list_episodes, read_episode
+    from llm_coop_envs.policies.llm.journal import list_episodes, read_episode
     from llm_coop_envs.runs.folder import open_run
     from llm_coop_envs.storage.folder import MANIFEST
     from llm_coop_envs.util.checks import suggestion

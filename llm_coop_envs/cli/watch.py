@@ -36,7 +36,7 @@ def watch_command(
     film = Film(fps=fps, per=per, scale=scale)
     recording = read_recording(run.expanduser(), condition, seed)
     scenes = frames(recording.events, per=film.per)
-    note(f"{recording.title}{recording.more}.")
+    note(f"{recording.title}{recording.others_note}.")
     window = ReplayWindow(scenes, title=recording.title, fps=film.fps, view=View(scale=film.scale, colour="target"))
     try:
         window.run(pictures)

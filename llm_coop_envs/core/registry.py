@@ -25,6 +25,7 @@ _registered: dict[str, Scenario] = {}
 _broken: dict[str, str] = {}
 
 
+@functools.cache
 def shipped_names() -> tuple[str, ...]:
     """The names of the scenarios that come with the package, without importing them."""
     home = Path(__file__).parents[1]
@@ -32,25 +33,32 @@ def shipped_names() -> tuple[str, ...]:
 
 
 def scenarios() -> Mapping[str, Scenario]:
-    """All scenarios by name, the shipped ones first."""
-    return MappingProxyType({**_shipped(), **_installed(), **_registered})
+    """All scenarios by name, the shipped ones first. Imports every descriptor; `find_scenario` imports only one."""
+    return MappingProxyType({**{name: _shipped(name) for name in shipped_names()}, **_installed(), **_registered})
+
+
+def known_scenario(name: str) -> Scenario | None:
+    """The scenario of that name, without importing other shipped ones; `None` if there is none."""
+    if name in _registered:
+        return _registered[name]
+    return _shipped(name) if name in shipped_names() else _installed().get(name)
 
 
 def find_scenario(name: str) -> Scenario:
-    """The scenario of that name.
+    """The scenario of that name, without importing other shipped ones.
 
     Raises:
         StudyError: there is none, or it cannot be imported.
     """
-    by_name = scenarios()
-    if name in by_name:
-        return by_name[name]
+    scenario = known_scenario(name)
+    if scenario is not None:
+        return scenario
     for point in entry_points(group=UNLISTED_GROUP, name=name):
         register(point.load())
         return _registered[name]
     if name in _broken:
         raise StudyError(f"the scenario '{name}' is installed but cannot be used: {_broken[name]}")
-    raise StudyError(f"there is no scenario '{name}'; {suggestion(name, by_name)}")
+    raise StudyError(f"there is no scenario '{name}'; {suggestion(name, scenarios())}")
 
 
 def scenario_of(env_name: str) -> Scenario:
@@ -68,10 +76,11 @@ def register(scenario: Scenario) -> None:
     Raises:
         StudyError: there is another one of that name.
     """
-    if scenarios().get(scenario.name, scenario) != scenario:
-        raise StudyError(f"there is another scenario '{scenario.name}'; give yours another name")
-    if scenario.name not in scenarios():
+    known = known_scenario(scenario.name)
+    if known is None:
         _registered[scenario.name] = scenario
+    elif known != scenario:
+        raise StudyError(f"there is another scenario '{scenario.name}'; give yours another name")
 
 
 def registered() -> tuple[Scenario, ...]:
@@ -80,9 +89,9 @@ def registered() -> tuple[Scenario, ...]:
 
 
 @functools.cache
-def _shipped() -> Mapping[str, Scenario]:
-    package = __name__.partition(".")[0]
-    return {name: importlib.import_module(f"{package}.{name}.scenario").SCENARIO for name in shipped_names()}
+def _shipped(name: str) -> Scenario:
+    scenario: Scenario = importlib.import_module(f"{__name__.partition('.')[0]}.{name}.scenario").SCENARIO
+    return scenario
 
 
 @functools.cache
@@ -94,7 +103,7 @@ def _installed() -> Mapping[str, Scenario]:
         except Exception as error:  # somebody else's code: the other scenarios must stay usable
             _broken[point.name] = f"{type(error).__name__}: {error}"
             continue
-        if isinstance(scenario, Scenario) and scenario.name not in _shipped():
+        if isinstance(scenario, Scenario) and scenario.name not in shipped_names():
             installed[scenario.name] = scenario
         else:
             _broken[point.name] = f"{point.value} is no new Scenario"

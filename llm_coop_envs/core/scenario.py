@@ -83,14 +83,18 @@ class Scenario:
         page: how its scenes go to a page, a `render.scenes.on_page.PageFace`; by default as a table.
         report: its section of reports with its own figures, a `reports.section.ScenarioSection` class; by
             default a section of its measures.
+        figures: figures of folders that hold something else than a study's run, such as a learner's sessions, a
+            `reports.figures.FolderKind`; by default there are none.
         learning: what learners see and how they are set, a `baselines.learning.Learning`; by default whatever fits
             the choice space.
         after: what is measured by playing on from an episode's end where a study asks for it, a class as
             `policies.branching.Afterwards`; its fields are the options that the study gives.
         rewards: what a learner may be rewarded with besides what the environment pays: a mapping from names to
             functions of the settings and a `round` event, such as the consumer surplus of a market.
-        planted: worlds of known intent and what tells them apart, a `measures.synthetic_worlds.Planted`.
-        bench: what the scorecard asks and plays of it, a `benchmarks.scorecard.tasks.Bench`; by default nothing.
+        synthetic_worlds: scripted players of known intent and detectors of collusion, a
+            `measures.synthetic_worlds.SyntheticWorlds`; by default none.
+        scorecard: the questions and tasks that the scorecard has for it, a
+            `benchmarks.scorecard.tasks.ScorecardTasks`; by default none.
         film: whether films and replays show one picture per `"step"` or per `"round"`.
         options: more references by name, for rooms that come from outside.
     """
@@ -106,11 +110,12 @@ class Scenario:
     picture: Any = None
     page: Any = None
     report: Any = None
+    figures: Any = None
     learning: Any = None
     after: Any = None
     rewards: Mapping[str, Callable[[Any, Event], float]] | str = field(default_factory=dict)
-    planted: Any = None
-    bench: Any = None
+    synthetic_worlds: Any = None
+    scorecard: Any = None
     film: str = "step"
     options: Mapping[str, Any] = field(default_factory=dict)
 

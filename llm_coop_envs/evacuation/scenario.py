@@ -19,6 +19,6 @@ SCENARIO = Scenario(
     page=f"{_ROOM}.faces.page_scene:PAGE",
     report=f"{_ROOM}.faces.report:EvacuationSection",
     learning=f"{_ROOM}.faces.learning:LEARNING",
-    planted=f"{_ROOM}.faces.synthetic_worlds:PLANTED",
-    bench=f"{_ROOM}.faces.scorecard:BENCH",
+    synthetic_worlds=f"{_ROOM}.faces.synthetic_worlds:SYNTHETIC_WORLDS",
+    scorecard=f"{_ROOM}.faces.scorecard:SCORECARD",
 )

@@ -12,11 +12,11 @@ from collections.abc import Callable
 
 import numpy as np
 
+from llm_coop_envs.core.base_policy import Action, Policy, ScriptedPolicy, SlotsPolicy
 from llm_coop_envs.core.policy import Episode, Request
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.evacuation.settings import EvacuationSettings
 from llm_coop_envs.evacuation.slots import EvacuationSlots, ExitView, MoveOption
-from llm_coop_envs.policies.base import Action, Policy, ScriptedPolicy, SlotsPolicy
 
 
 class Walker(SlotsPolicy):

@@ -11,7 +11,7 @@ from llm_coop_envs.policies.llm.playing.answer_counts import CallCounts
 from llm_coop_envs.policies.llm.totals import AnswerTotals
 from llm_coop_envs.runs.folder import Run
 from llm_coop_envs.runs.tables import ROUNDS
-from llm_coop_envs.studies.study import EVERY_EPISODE
+from llm_coop_envs.studies.study_file import EVERY_EPISODE
 
 COLUMNS: Mapping[str, str] = {
     "study": "Name of the study.",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Mapping
-from fractions import Fraction
 from itertools import count, repeat
 from pathlib import Path
 from typing import Any
@@ -25,11 +24,9 @@ from llm_coop_envs.interface.question import Number
 from llm_coop_envs.kbc.rules import Settled, settle
 from llm_coop_envs.kbc.settings import KBCSettings, tidy
 from llm_coop_envs.kbc.slots import KBCSlots, OwnRound, PastRound
+from llm_coop_envs.kbc.views import DECIMALS, feature_bounds, fixed_slots, scale_numbers
 from llm_coop_envs.treatments.changes import fits_any
 from llm_coop_envs.treatments.presence import STAYS
-
-# Winning numbers are announced with 2 decimals in the program of Pan et al. 2024.
-DECIMALS = 2
 
 FEATURES = ("progress", "deciding", "ratio", "offset", "own_weight", "announced", "last_target", "own_last")
 GROUP_FEATURES = ("own_group_last", "lowest_group_last", "highest_group_last")
@@ -90,41 +87,17 @@ class KBCEnv(ScenarioEnv):
             self._groups = np.repeat(np.arange(len(sizes)), sizes)
             self.feature_names = FEATURES + GROUP_FEATURES
             self._check_groups_stay()
-        first = len(FEATURES)
         self._base = np.zeros((self.n_players, len(self.feature_names)), dtype=np.float32)
         self._base[:, 2] = float(settings.ratio)
         self._base[:, 3] = float(settings.offset) / self._span
-        ends = [float(settings.ratio * Fraction(end) + settings.offset) for end in (settings.low, settings.high)]
-        # Rounding to the announced decimals may step over an end.
-        spare = 10.0**-DECIMALS / self._span
-        low = np.zeros(len(self.feature_names))
-        high = np.ones(len(self.feature_names))
-        low[2:4] = high[2:4] = self._base[0, 2:4]
-        low[6], high[6] = min(0.0, self._scaled(ends[0]) - spare), max(0.0, self._scaled(ends[1]) + spare)
-        low[first:], high[first:] = -spare, 1 + spare
-        self._feature_bounds = (low, high)
+        self._feature_bounds = feature_bounds(settings, len(self.feature_names), len(FEATURES))
         self._state_bounds = (np.zeros(1 + self.n_players), np.ones(1 + self.n_players))
-        bounds: dict[str, Any] = {"low": tidy(settings.low), "high": tidy(settings.high), "integer": settings.integer}
-        self._number = settings.asked
-        # The slots that stay the same for everyone throughout.
-        self._fixed_slots: dict[str, Any] = {
-            **bounds,
-            **{name: getattr(settings, name) for name in ("winner_rule", "reward_rule", "currency")},
-            "ratio": str(settings.ratio),
-            "offset": str(settings.offset),
-            "tolerance": tidy(float(settings.tolerance)),
-            "unit": tidy(settings.unit),
-            "repeated": settings.session == "repeated",
-            "together": settings.talk_mode == "simultaneous",
-            "audience": settings.audience,
-            "hearers": 0,
-            "announces": False,
-            "announcers": 0,
-        }
-        self._gather(np.arange(self.n_players))
+        self._number = settings.number_question
+        self._fixed_slots = fixed_slots(settings)
+        self._set_participants(np.arange(self.n_players))
 
     def _check_groups_stay(self) -> None:
-        """Require that somebody of each group stays.
+        """Require that at least one member of each group stays.
 
         Raises:
             SettingsError: a group would have no members.
@@ -134,29 +107,29 @@ class KBCEnv(ScenarioEnv):
         for group in range(len(self.settings.groups or ())):
             last = int(self._without[self._groups == group].max())
             if last < STAYS:
-                why = f"leaves nobody of group {group + 1} from round {last} on; one of each group must stay"
-                raise SettingsError("changes", "present", why)
+                reason = f"leaves nobody of group {group + 1} from round {last} on; one of each group must stay"
+                raise SettingsError("changes", "present", reason)
 
-    def _gather(self, there: Indices) -> None:
-        """Let these players take part from now on."""
-        self._there = there
-        weights: Any = 1 / len(there)
-        sizes = np.bincount(self._groups[there]) if len(self._groups) else self._groups
+    def _set_participants(self, participants: Indices) -> None:
+        """Let these players, and no others, take part from now on."""
+        self._participants = participants
+        weights: Any = 1 / len(participants)
+        sizes = np.bincount(self._groups[participants]) if len(self._groups) else self._groups
         if len(sizes):
             weights = 1 / (len(sizes) * sizes[self._groups])
         self._base[:, 4] = weights
-        self._fixed_slots |= {"players": len(there), "groups": tuple(sizes.tolist())}
-        for cached in ("_hearing", "_announcers"):
-            with contextlib.suppress(AttributeError):  # nobody asked for it yet
+        self._fixed_slots |= {"players": len(participants), "groups": tuple(sizes.tolist())}
+        for cached in ("_audience_of_talk", "_announcers"):
+            with contextlib.suppress(AttributeError):  # not computed yet
                 delattr(self, cached)
 
-    def _let_go(self) -> None:
-        """Go on without those who are no longer present."""
-        gone = self.depart()
-        if len(gone):
-            self._gather(self.present_in(self.round))
+    def _remove_departed(self) -> None:
+        """Remove players whose presence ends with this round."""
+        departed = self.depart()
+        if len(departed):
+            self._set_participants(self.present_in(self.round))
             if self.record:
-                self.emit("left", agents=[self.possible_agents[i] for i in gone.tolist()])
+                self.emit("left", agents=[self.possible_agents[i] for i in departed.tolist()])
 
     def _choice_space(self) -> spaces.Discrete[Any] | spaces.Box:
         settings = self.settings
@@ -173,7 +146,7 @@ class KBCEnv(ScenarioEnv):
         self._made = 0
         self.round = self.settings.first_round
         if self._without is not None:
-            self._gather(self._everyone)
+            self._set_participants(self._everyone)
         self._talked = False
         self._numbers: NDArray[Any] | None = None
         self._own: list[NDArray[Any]] = []
@@ -186,43 +159,48 @@ class KBCEnv(ScenarioEnv):
         if self._made == self.settings.decisions:
             return Over("all decisions made")
         self.round = self.settings.first_round + self._made
-        self._let_go()
+        self._remove_departed()
         turns = self.settings.turns_before(self._made)
         if turns and not self._talked:
             self._talked = True
-            return self._talk_stage([self._order() for _ in range(turns)], self._hearing)
+            return self._talk_stage([self._order() for _ in range(turns)], self._audience_of_talk)
         self._talked = False
-        return Stage("act", [self._everyone if self._without is None else self._there])
+        return Stage("act", [self._everyone if self._without is None else self._participants])
 
     @functools.cached_property
-    def _hearing(self) -> Audience:
-        """Who hears whom, in every talk."""
+    def _audience_of_talk(self) -> Audience:
+        """Who hears whom in a talk of the current participants."""
         settings = self.settings
         if settings.audience == "everyone":
             return everyone()
         if settings.audience == "neighbours":
-            return neighbours(self._there.tolist(), settings.hearers, self._announcers)
-        groups = self._groups[self._there]
-        return grouped((self._there[groups == k].tolist() for k in range(len(settings.groups or ()))), self._announcers)
+            return neighbours(self._participants.tolist(), settings.hearers, self._announcers)
+        groups = self._groups[self._participants]
+        return grouped(
+            (self._participants[groups == k].tolist() for k in range(len(settings.groups or ()))), self._announcers
+        )
 
     @functools.cached_property
     def _announcers(self) -> frozenset[int]:
+        """The participants that everybody hears."""
         patterns, names = self.settings.announcers, self.possible_agents
-        return frozenset(i for i in self._there.tolist() if fits_any(names[i], patterns))
+        return frozenset(i for i in self._participants.tolist() if fits_any(names[i], patterns))
 
     def _order(self) -> list[int]:
+        """The order of speakers in one turn of talk."""
         if self.settings.order == "fixed":
-            fixed: list[int] = self._there.tolist()
+            fixed: list[int] = self._participants.tolist()
             return fixed
+        # All players are shuffled, and those who have left dropped, so that a departure changes no later draw.
         order: list[int] = self.np_random.permutation(self.n_players).tolist()
-        return order if len(self._there) == self.n_players else [i for i in order if self._alive[i]]
+        return order if len(self._participants) == self.n_players else [i for i in order if self._alive[i]]
 
-    def _apply(self, phase: str, who: Indices, choices: NDArray[Any]) -> None:
+    def _apply(self, phase: str, players: Indices, choices: NDArray[Any]) -> None:
         settings = self.settings
         numbers = choices.astype(np.int64) + int(settings.low) if settings.integer else choices.copy()
-        if len(who) < self.n_players:
+        if len(players) < self.n_players:
             named, numbers = numbers, np.full(self.n_players, settings.low, dtype=numbers.dtype)
-            numbers[who] = named
+            numbers[players] = named
         settled = self._settle(numbers, self.round)
         self._rewards += settled.rewards
         self._numbers = numbers
@@ -239,11 +217,12 @@ class KBCEnv(ScenarioEnv):
             self.emit("round", **self._round_data(numbers, settled, self.round))
         if self._targets and settings.listeners:
             for i in np.flatnonzero(~self.blind).tolist() if self._noisy else [None]:
-                number = self._targets[-1] if i is None else self._seen(i, self._made, self._last_announced())[0]
+                announced = self._last_announced()
+                number = announced[0] if i is None else self._observe_announcement(i, self._made, announced)[0]
                 self.happened("winning_number", number=number, concerned=None if i is None else [i])
 
     def _settle(self, numbers: NDArray[Any], round_: int) -> Settled:
-        """Settle a round among those who took part in it."""
+        """Settle a round among the players who took part in it."""
         return settle(numbers, self.settings, None if self._without is None else self.present_in(round_))
 
     def _round_data(self, numbers: NDArray[Any], settled: Settled, round_: int) -> dict[str, Any]:
@@ -259,22 +238,22 @@ class KBCEnv(ScenarioEnv):
         }
 
     def _by_player(self, numbers: NDArray[Any], round_: int) -> list[Any]:
-        """A round's numbers as JSON data: nothing for players who had left."""
-        told: list[Any] = numbers.tolist()
+        """A round's numbers as JSON data, with `None` for players who had left."""
+        choices: list[Any] = numbers.tolist()
         if self._without is not None:
             for i in np.flatnonzero(self._without <= round_).tolist():
-                told[i] = None
-        return told
+                choices[i] = None
+        return choices
 
     def recap(self) -> list[Event]:
-        """The last decision; earlier ones are not kept."""
+        """The last decision as an event; earlier ones are not remembered."""
         if self._numbers is None:
             return []
-        made = self.settings.first_round + self._made - 1
-        data = self._round_data(self._numbers, self._settle(self._numbers, made), made)
-        return [{"type": "round", "step": self.cycles, "round": made, **data}]
+        last_round = self.settings.first_round + self._made - 1
+        data = self._round_data(self._numbers, self._settle(self._numbers, last_round), last_round)
+        return [{"type": "round", "step": self.cycles, "round": last_round, **data}]
 
-    # What players know.
+    # Views.
 
     def _question(self, index: int) -> Number:
         return self._number
@@ -287,8 +266,10 @@ class KBCEnv(ScenarioEnv):
         if not self._targets:
             return rows
         first, last = len(FEATURES), self._last_announced()
-        told = np.array([self._seen(i, self._made, last) for i in range(self.n_players)] if self._noisy else [last])
-        scaled = np.broadcast_to(self._scaled(told), (self.n_players, len(last)))
+        announced = np.array(
+            [self._observe_announcement(i, self._made, last) for i in range(self.n_players)] if self._noisy else [last]
+        )
+        scaled = np.broadcast_to(self._scaled(announced), (self.n_players, len(last)))
         rows[:, 5], rows[:, 6] = 1.0, scaled[:, 0]
         if self._group_numbers:
             groups = scaled[:, 1:]
@@ -304,7 +285,7 @@ class KBCEnv(ScenarioEnv):
         return rows
 
     def _last_announced(self) -> tuple[float, ...]:
-        """The last target, and in group play the groups' numbers."""
+        """The last announcement: the target, and in group play the groups' numbers."""
         return (self._targets[-1], *(self._group_numbers[-1] if self._group_numbers else ()))
 
     def _slots(self, index: int, common: dict[str, Any]) -> KBCSlots:
@@ -327,39 +308,44 @@ class KBCEnv(ScenarioEnv):
             heard=self._heard(index, own=True),
         )
         if settings.audience != "everyone":
-            hearers = min(settings.hearers, len(self._there) - 1) if settings.audience == "neighbours" else 0
+            hearers = min(settings.hearers, len(self._participants) - 1) if settings.audience == "neighbours" else 0
             announces = index in self._announcers
             vars(slots).update(hearers=hearers, announces=announces, announcers=len(self._announcers))
         return slots
 
     def _past(self, index: int) -> tuple[PastRound | OwnRound, ...]:
+        """The earlier rounds that a player remembers, as it observed them."""
         if not self._own:
             return ()
-        now, first = self.settings_of(index), self._made - len(self._targets) + 1
+        settings, first = self.settings_of(index), self._made - len(self._targets) + 1
         if self._own_columns is None:
             self._own_columns = _columns(self._own)
             if self._hides:
-                self._won_columns = _columns([self._settle(one, k).rewards for k, one in enumerate(self._own, first)])
+                rewards = [self._settle(numbers, k).rewards for k, numbers in enumerate(self._own, first)]
+                self._won_columns = _columns(rewards)
         own, rounds = self._own_columns[index], count(first)
         past: tuple[PastRound | OwnRound, ...]
-        if now.information == OWN:
+        if settings.information == OWN:
             past = tuple(map(OwnRound, rounds, own, self._won_columns[index]))
         elif self._noisy:
             announced = zip(self._targets, *zip(*self._group_numbers, strict=True), strict=True)
-            seen = [self._seen(index, number, one) for number, one in zip(rounds, announced, strict=False)]
-            past = tuple(PastRound(first + k, one[0], own[k], one[1:]) for k, one in enumerate(seen))
+            past = tuple(
+                PastRound(number, observed[0], own[number - first], observed[1:])
+                for number, numbers in zip(rounds, announced, strict=False)
+                for observed in [self._observe_announcement(index, number, numbers)]
+            )
         else:
             past = tuple(map(PastRound, rounds, self._targets, own, self._group_numbers or repeat(())))
-        most = now.history if now.memory is None else min(now.history, now.memory)
-        return past[max(0, len(past) - most) :]
+        limit = settings.history if settings.memory is None else min(settings.history, settings.memory)
+        return past[max(0, len(past) - limit) :]
 
-    def _seen(self, index: int, number: int, announced: tuple[float, ...]) -> tuple[float, ...]:
-        """What was announced of a round, as a player sees it."""
+    def _observe_announcement(self, index: int, number: int, announced: tuple[float, ...]) -> tuple[float, ...]:
+        """Add a player's observation errors to the announced numbers of a round."""
         error = self.error(index, number, number, len(announced))
         if error is None:
             return announced
-        off = (error * self._span).tolist()
-        return tuple(tidy(round(one + by, DECIMALS)) for one, by in zip(announced, off, strict=True))
+        offsets = (error * self._span).tolist()
+        return tuple(tidy(round(number + offset, DECIMALS)) for number, offset in zip(announced, offsets, strict=True))
 
     def _persona(self, index: int, talking: bool) -> str:
         settings = self.settings
@@ -368,10 +354,8 @@ class KBCEnv(ScenarioEnv):
             return ""
         return settings.personas[index if len(settings.personas) > 1 else 0]
 
-    # For everyone else.
-
     def _scaled(self, numbers: Any) -> Any:
-        return (numbers - self.settings.low) / self._span
+        return scale_numbers(self.settings, numbers)
 
     def _state_vector(self) -> NDArray[np.float64]:
         state = np.zeros(1 + self.n_players)
@@ -385,19 +369,19 @@ class KBCEnv(ScenarioEnv):
         super()._restore(data)
         self._own_columns = None
         if self._without is not None:
-            self._gather(self.present_in(self.round))
+            self._set_participants(self.present_in(self.round))
 
     def _picture(self) -> str:
         if self._numbers is None:
             return f"{self.n_players} players, no number named yet"
-        made = self.settings.first_round + self._made - 1
-        last, settled = self._by_player(self._numbers, made), self._settle(self._numbers, made)
-        named = ["gone" if number is None else f"{number:g}" for number in last[:40]]
-        shown = " ".join(named) + (" ..." if len(last) > 40 else "")
-        won = f"{int(settled.winners.sum())} of {len(self.present_in(made))} won"
-        return f"last numbers: {shown}\nmean {settled.mean:.2f}, target {settled.target:.2f}, {won}"
+        last_round = self.settings.first_round + self._made - 1
+        last, settled = self._by_player(self._numbers, last_round), self._settle(self._numbers, last_round)
+        texts = ["gone" if number is None else f"{number:g}" for number in last[:40]]
+        line = " ".join(texts) + (" ..." if len(last) > 40 else "")
+        won = f"{int(settled.winners.sum())} of {len(self.present_in(last_round))} won"
+        return f"last numbers: {line}\nmean {settled.mean:.2f}, target {settled.target:.2f}, {won}"
 
 
 def _columns(rounds: list[NDArray[Any]]) -> list[tuple[float, ...]]:
-    """Each player's numbers in these rounds."""
-    return list(zip(*(map(tidy, one.tolist()) for one in rounds), strict=True))
+    """Each player's numbers in these rounds: (players,) tuples of (rounds,)."""
+    return list(zip(*(map(tidy, numbers.tolist()) for numbers in rounds), strict=True))

@@ -1,9 +1,9 @@
-"""What is measured in a contest, from choices or from recorded events.
+"""Measures of a contest, from choices or from recorded events.
 
 Measures of Wu et al. 2024 ("Shall We Team Up" and its first version "Shall We Talk"): the population variance of the
-choices at each k, %RSD, whether everyone named the same number. Their rate of working together was judged by hand
-from the talk and is not computed here. The others describe the same choices: the share on the most frequent number,
-the depth of reasoning, and the distance to what newspaper readers named (their figure 5).
+choices at each k, %RSD, and whether everyone named the same number. Their rate of working together was judged by hand
+from the talk and is not computed here. The other measures describe the same choices: the share on the most frequent
+number, the depth of reasoning, and the distance to what newspaper readers named (their figure 5).
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ MAX_LEVEL = 10.0
 def variance(choices: NDArray[Any]) -> float:
     """The population variance (divisor n) of one round's choices, as in Wu et al. 2024, figure 4."""
     values = np.asarray(choices, dtype=np.float64)
-    off = values - np.add.reduce(values) / len(values)  # what np.var does, in a third of its time for few players
-    return float(np.add.reduce(off * off) / len(values))
+    deviations = values - np.add.reduce(values) / len(values)  # as np.var, in a third of its time for few players
+    return float(np.add.reduce(deviations * deviations) / len(values))
 
 
 def relative_deviation(spread: float, mean: float) -> float | None:
-    """The relative standard deviation in percent, of a variance: 100 x population standard deviation / |mean|.
+    """The relative standard deviation in percent: 100 x square root of the variance / |mean|.
 
     0/0 counts as 0, as in the first program of Wu et al. 2024 ("Shall We Talk"). `None` if the mean is 0 but the
     choices differ, which takes a range with negative numbers.
@@ -48,12 +48,12 @@ def relative_deviation(spread: float, mean: float) -> float | None:
 def modal(choices: NDArray[Any]) -> tuple[float, float]:
     """The most frequent number (the smallest of several) and the share of players who named exactly it."""
     counts = Counter(choices.tolist())
-    most = max(counts.values())
-    return min(number for number, count in counts.items() if count == most), most / len(choices)
+    highest_count = max(counts.values())
+    return min(number for number, count in counts.items() if count == highest_count), highest_count / len(choices)
 
 
 def levels(choices: NDArray[Any], settings: KBCSettings) -> NDArray[np.float64] | None:
-    """How many steps of reasoning separate each choice from a naive one.
+    """The level of reasoning of each choice: the steps that separate it from a naive choice.
 
     A player of level 0 names the middle m = (low + high) / 2 on average, one of level k the reply ratio x (the
     number of level k-1) + offset. With the fixed point e = offset / (1 - ratio), level k names e + (m - e) ratio^k;
@@ -67,7 +67,7 @@ def levels(choices: NDArray[Any], settings: KBCSettings) -> NDArray[np.float64] 
         settings: the contest.
 
     Returns:
-        (n,) levels, or `None` where no level can be told: ratio 1, or a middle that is its own best reply.
+        (n,) levels; `None` where levels are undefined: with ratio 1, or where the middle is its own best reply.
     """
     if settings.ratio == 1:
         return None
@@ -77,21 +77,21 @@ def levels(choices: NDArray[Any], settings: KBCSettings) -> NDArray[np.float64] 
         return None
     relative = (np.asarray(choices, dtype=np.float64) - point) / start
     beyond = MAX_LEVEL if settings.ratio < 1 else 0.0
-    found = np.full(relative.shape, beyond)
+    level = np.full(relative.shape, beyond)
     inside = relative > 0
-    found[inside] = np.log(relative[inside]) / np.log(float(settings.ratio))
-    cut: NDArray[np.float64] = np.minimum(np.maximum(found, 0.0), MAX_LEVEL)
+    level[inside] = np.log(relative[inside]) / np.log(float(settings.ratio))
+    cut: NDArray[np.float64] = np.minimum(np.maximum(level, 0.0), MAX_LEVEL)
     return cut
 
 
 def mean_level(choices: NDArray[Any], settings: KBCSettings) -> float | None:
     """The mean of `levels` over the players."""
-    found = levels(choices, settings)
-    return None if found is None else float(found.mean())
+    level_by_player = levels(choices, settings)
+    return None if level_by_player is None else float(level_by_player.mean())
 
 
 def _settings(start: Mapping[str, Any]) -> KBCSettings:
-    """The settings of a `start` event; those of the episodes of a condition are the same, and costly to check anew."""
+    """The settings of a `start` event, from memory where another episode had the same: checking them takes long."""
     return _checked(json.dumps(start["settings"], sort_keys=True))
 
 
@@ -133,48 +133,48 @@ def episode_metrics(events: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """
     settings = _settings(start_of(events))
     rounds = of_type(events, "round")
-    ends = [_decision(rounds[place], settings) for place in ((0, -1) if rounds else ())]
+    ends = [_decision(rounds[index], settings) for index in ((0, -1) if rounds else ())]
     players = len(start_of(events)["agents"])
-    paid = sum(len(one["winners"]) * one["prize"] for one in rounds)
-    found: dict[str, Any] = {
+    paid = sum(len(event["winners"]) * event["prize"] for event in rounds)
+    row: dict[str, Any] = {
         "decisions": len(rounds),
         "players": players,
         "messages": len(of_type(events, "message")),
         "reward_mean": paid / players,
     }
     for name in _ENDS:
-        found[f"{name}_first"] = ends[0][name] if ends else None
-        found[f"{name}_last"] = ends[-1][name] if ends else None
-    return found
+        row[f"{name}_first"] = ends[0][name] if ends else None
+        row[f"{name}_last"] = ends[-1][name] if ends else None
+    return row
 
 
 def without_flagged(events: Sequence[Event]) -> list[Event] | None:
     """Flagged numbers are left out of their decisions, and decisions without any other.
 
-    Target and prize stay: they were made from all numbers.
+    Target and prize stay, because they were made from all numbers.
     """
     flagged = flagged_choices(events)
     agents = start_of(events)["agents"]
-    kept: list[Event] = []
+    unflagged: list[Event] = []
     for event in events:
         if event["type"] == "round" and (bad := flagged.get(event["round"])):
-            rest = [i for i, agent in enumerate(agents) if agent not in bad and event["choices"][i] is not None]
-            if not rest:
+            counted = [i for i, agent in enumerate(agents) if agent not in bad and event["choices"][i] is not None]
+            if not counted:
                 continue
-            # Winners are known by their place.
-            places = {i: place for place, i in enumerate(rest)}
-            winners = [places[i] for i in event["winners"] if i in places]
-            event = {**event, "choices": [event["choices"][i] for i in rest], "winners": winners}
-        kept.append(event)
-    return kept if of_type(kept, "round") else None
+            # Winners are indices into `choices`: without player 0, winner 2 becomes winner 1.
+            new_indices = {i: new_index for new_index, i in enumerate(counted)}
+            winners = [new_indices[i] for i in event["winners"] if i in new_indices]
+            event = {**event, "choices": [event["choices"][i] for i in counted], "winners": winners}
+        unflagged.append(event)
+    return unflagged if of_type(unflagged, "round") else None
 
 
-def asked(start: Mapping[str, Any]) -> dict[str, Number]:
-    """What each player is asked, by its name."""
-    return dict.fromkeys(start["agents"], _settings(start).asked)
+def questions_by_agent(start: Mapping[str, Any]) -> dict[str, Number]:
+    """The question that each player answers, by the player's name."""
+    return dict.fromkeys(start["agents"], _settings(start).number_question)
 
 
-# Measures of a single decision, taken of the first and of the last one.
+# Measures of a single decision, which are reported for the first and the last decision of an episode.
 _ENDS = {
     "mean": "Mean of the players' numbers, within the range of the settings",
     "target": "Number to come nearest to: the ratio times the mean, plus the offset",
@@ -191,15 +191,15 @@ _ENDS = {
 }
 
 
-def named(event: Mapping[str, Any]) -> NDArray[Any]:
-    """The numbers of one decision, in the players' order, of those who had not left."""
+def present_choices(event: Mapping[str, Any]) -> NDArray[Any]:
+    """The numbers of one decision in the players' order, without players who had left."""
     choices: list[Any] = event["choices"]
     return np.asarray([number for number in choices if number is not None] if None in choices else choices)
 
 
 def _decision(event: Mapping[str, Any], settings: KBCSettings) -> dict[str, Any]:
     """The measures in `_ENDS` of one decision, and the most frequent number."""
-    choices = named(event)
+    choices = present_choices(event)
     mean, spread, (number, share) = float(choices.mean()), variance(choices), modal(choices)
     far, moved = distances(choices) if comparable(settings) else (None, None)
     return {
@@ -218,20 +218,20 @@ def _decision(event: Mapping[str, Any], settings: KBCSettings) -> dict[str, Any]
 
 
 def _row(event: Mapping[str, Any], settings: KBCSettings, messages: int) -> dict[str, Any]:
-    choices, groups = named(event), event["group_numbers"]
-    found = _decision(event, settings)
+    choices, groups = present_choices(event), event["group_numbers"]
+    measures = _decision(event, settings)
     return {
         "round": event["round"],
         "players": len(choices),
         "messages": messages,
-        "mean": found["mean"],
+        "mean": measures["mean"],
         "median": float(np.median(choices)),
         "minimum": choices.min().item(),
         "maximum": choices.max().item(),
-        **{name: found[name] for name in ("variance", "rsd", "modal_number", "modal_share", "unanimous")},
-        **{name: found[name] for name in ("target", "n_winners")},
+        **{name: measures[name] for name in ("variance", "rsd", "modal_number", "modal_share", "unanimous")},
+        **{name: measures[name] for name in ("target", "n_winners")},
         "prize": event["prize"],
-        **{name: found[name] for name in ("mean_level", "nyt_wasserstein", "nyt_total_variation")},
+        **{name: measures[name] for name in ("mean_level", "nyt_wasserstein", "nyt_total_variation")},
         "choices": json.dumps(event["choices"]),
         "group_numbers": None if groups is None else json.dumps(groups),
     }
@@ -249,5 +249,5 @@ MEASURES = Measures(
     },
     headline=("variance_last", "mean_last", "mean_first", "unanimous_last"),
     unflagged=without_flagged,
-    asked=asked,
+    asked=questions_by_agent,
 )

@@ -1,4 +1,4 @@
-"""Numbers people named, to compare with, and two distances to them."""
+"""The numbers that newspaper readers named, and two distances to them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BANDWIDTH = 1.0
 
 @functools.cache
 def nyt_density() -> NDArray[np.float64]:
-    """The readers' numbers of the New York Times puzzle of 2015, as shares of 0..100.
+    """The numbers of the readers of the New York Times puzzle of 2015, as shares of 0..100.
 
     Returns:
         (101,) read-only shares that add up to 1; the file beside this module names the source and its errors.
@@ -35,13 +35,13 @@ def nyt_density() -> NDArray[np.float64]:
 
 
 def comparable(settings: KBCSettings) -> bool:
-    """Whether a contest asks what the readers were asked: 0 to 100, two thirds of the mean, everyone for themselves."""
-    asked: Any = (settings.low, settings.high, settings.ratio, settings.offset, settings.groups)
-    return bool(asked == (0, 100, Fraction(2, 3), 0, None))
+    """Whether a contest is that of the readers: numbers from 0 to 100, two thirds of the mean, no groups."""
+    task: Any = (settings.low, settings.high, settings.ratio, settings.offset, settings.groups)
+    return bool(task == (0, 100, Fraction(2, 3), 0, None))
 
 
 def histogram(choices: NDArray[np.float64], bins: int) -> NDArray[np.float64]:
-    """The shares of the integers 0..bins-1 among (n,) choices there, n >= 1; real ones rounded (halves up)."""
+    """The shares of the integers 0..bins-1 among (n,) choices, n >= 1; real ones are rounded, halves up (2.5 to 3)."""
     rounded = np.floor(np.asarray(choices, dtype=np.float64) + 0.5).astype(np.int64)
     shares: NDArray[np.float64] = np.bincount(rounded, minlength=bins) / len(rounded)
     return shares
@@ -50,22 +50,22 @@ def histogram(choices: NDArray[np.float64], bins: int) -> NDArray[np.float64]:
 def wasserstein(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
     """The first Wasserstein distance of two distributions over 0, 1, 2, ..., in numbers.
 
-    How far, on average, a number has to move to turn one into the other. This is the main measure: it uses how far
-    apart numbers are, and the smoothing of a digitised curve hardly moves it.
+    This is how far, on average, a number has to move to turn one distribution into the other. It is the main measure,
+    because it depends on how far apart numbers are, and hardly on the smoothing of a digitised curve.
     """
     return float(np.abs(np.cumsum(first - second)).sum())
 
 
 def total_variation(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
-    """Half the sum of absolute differences: the share that has to move, 0 to 1."""
+    """The total variation distance, half the sum of absolute differences: the share that has to move, 0 to 1."""
     return float(np.abs(first - second).sum() / 2)
 
 
 def smoothed(shares: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Shares under a Gaussian kernel, cut at both ends and normalised.
+    """Shares smoothed by a Gaussian kernel, cut at both ends and normalised.
 
-    The total variation from a smoothed curve would be large for any set of integers, even one drawn from it;
-    so the numbers are smoothed as the curve was before they are compared.
+    The total variation from a smoothed curve would be large for any set of integers, even for one drawn from it.
+    Numbers are therefore smoothed as the curve was before they are compared.
     """
     spread: NDArray[np.float64] = _kernel(len(shares)) @ shares
     spread /= spread.sum()
@@ -88,5 +88,5 @@ def distances(choices: NDArray[np.float64]) -> tuple[float, float]:
         The Wasserstein distance (numbers), and the total variation after smoothing (0 to 1).
     """
     shares = nyt_density()
-    found = histogram(choices, len(shares))
-    return wasserstein(found, shares), total_variation(smoothed(found), shares)
+    own_shares = histogram(choices, len(shares))
+    return wasserstein(own_shares, shares), total_variation(smoothed(own_shares), shares)

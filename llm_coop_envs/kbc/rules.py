@@ -1,9 +1,9 @@
-"""The contest's rules on arrays: target, winners, rewards, alone or in groups.
+"""The rules of the contest on arrays: target, winners and rewards, with and without groups.
 
-Integer choices are settled exactly. The target is a fraction P/Q of Python integers, and who is nearest is decided
-between the largest number at or below it and the smallest above it, so no product of choices and Q is ever formed in
-64 bits. Real choices are settled in double precision; distances that differ by no more than `SLACK` x the range count
-as equal.
+Integer choices are settled exactly. The target is a fraction P/Q of Python integers. The nearest number is either the
+largest at or below the target or the smallest above it, so that no product of choices and Q is formed in 64 bits: with
+the target 70/3, of the numbers 20, 23, 24 and 30 only 23 and 24 are compared. Real choices are settled in double
+precision; distances that differ by no more than `SLACK` x the range count as equal.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from llm_coop_envs.kbc.settings import KBCSettings
 
-# The mean of a million doubles carries a relative error near 1e-15; two-sided ties need more room than that.
+# The mean of a million doubles has a relative error near 1e-15. Ties on both sides of the target need more room than
+# that: 20 and 30 both win for the target 25.000000000000004.
 SLACK = 1e-12
 _INT64_ROOM = 2**62
 
@@ -27,14 +28,14 @@ Numbers = NDArray[np.int64] | NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """A settled round.
+    """The result of a round.
 
     Attributes:
         mean: of all choices; in group play, of the groups' numbers.
         target: the winning number.
         winners: (players,) bool.
-        count: how many won: players, or groups in group play. 0 only under the tolerance rule.
-        prize: what each winner gets, in currency (units x `unit`).
+        count: the number of winners: players, or groups in group play. 0 only under the tolerance rule.
+        prize: the reward of each winner, in currency (units x `unit`).
         rewards: (players,) float64, `prize` for winners and 0 for the others.
         group_numbers: (groups,) float64, the groups' numbers; `None` without groups.
         winning_groups: (groups,) bool; `None` without groups.
@@ -50,30 +51,30 @@ class Settled:
     winning_groups: NDArray[np.bool_] | None = None
 
 
-def settle(choices: Numbers, settings: KBCSettings, there: NDArray[np.intp] | None = None) -> Settled:
+def settle(choices: Numbers, settings: KBCSettings, participants: NDArray[np.intp] | None = None) -> Settled:
     """Settle one round.
 
     Args:
         choices: (players,) the numbers named, each in [`settings.low`, `settings.high`]; int64 when
             `settings.choices` is `"integer"`, else float64.
         settings: the contest.
-        there: who takes part, ascending, one of each group at least; everybody by default. Numbers of others are not
-            looked at, and they win nothing.
+        participants: the indices of the players who take part, ascending, at least one of each group; by default all.
+            The numbers of the others are ignored, and they win nothing.
 
     Raises:
-        ValueError: not one number for each player, or no integers where the contest asks for them.
+        ValueError: there is not one number for each player, or the numbers are no integers where these are required.
     """
     if choices.shape != (settings.players,):
         raise ValueError(f"choices has shape {choices.shape}; it must be ({settings.players},), a number a player")
     if settings.integer and choices.dtype.kind != "i":
         raise ValueError(f"choices has dtype {choices.dtype}; a contest of whole numbers needs int64")
-    # In group play the groups compete by their means, else everyone by the number named.
+    # In group play groups compete by the means of their members, otherwise players by the numbers they named.
     grouped = settings.groups is not None
     sizes = np.asarray(settings.groups or (), dtype=np.int64)
-    everybody = len(choices)
-    if there is not None:
-        choices = choices[there]
-        sizes = np.bincount(np.repeat(np.arange(len(sizes)), sizes)[there]) if grouped else sizes
+    n_players = len(choices)
+    if participants is not None:
+        choices = choices[participants]
+        sizes = np.bincount(np.repeat(np.arange(len(sizes)), sizes)[participants]) if grouped else sizes
     numbers: NDArray[Any] = choices
     scaled: NDArray[Any] = choices
     scale = 1
@@ -87,21 +88,21 @@ def settle(choices: Numbers, settings: KBCSettings, there: NDArray[np.intp] | No
         target, tolerance = settings.ratio * exact_mean + settings.offset, settings.tolerance
         aim, reach = (target * scale, tolerance * scale) if grouped else (target, tolerance)
         winning = exact_winners(scaled, aim, settings.winner_rule, reach)
-        mean, shown = float(exact_mean), float(target)
+        mean, target_value = float(exact_mean), float(target)
     else:
         mean = float(numbers.mean())
-        shown = real_target(mean, settings.ratio, settings.offset)
+        target_value = real_target(mean, settings.ratio, settings.offset)
         values = numbers.astype(np.float64, copy=False)
         slack = SLACK * (settings.high - settings.low)
-        winning = real_winners(values, shown, settings.winner_rule, float(settings.tolerance), slack)
+        winning = real_winners(values, target_value, settings.winner_rule, float(settings.tolerance), slack)
     count = int(np.count_nonzero(winning))
     each = prize(count, settings.reward_rule, settings.unit)
     winners = np.repeat(winning, sizes) if grouped else winning
-    if there is not None:
-        won, winners = winners, np.zeros(everybody, dtype=np.bool_)
-        winners[there] = won
+    if participants is not None:
+        won, winners = winners, np.zeros(n_players, dtype=np.bool_)
+        winners[participants] = won
     own: tuple[Any, Any] = (numbers, winning) if grouped else (None, None)
-    return Settled(mean, shown, winners, count, each, np.where(winners, each, 0.0), *own)
+    return Settled(mean, target_value, winners, count, each, np.where(winners, each, 0.0), *own)
 
 
 def real_target(mean: float, ratio: Fraction, offset: Fraction) -> float:
@@ -110,7 +111,10 @@ def real_target(mean: float, ratio: Fraction, offset: Fraction) -> float:
 
 
 def exact_winners(values: NDArray[Any], target: Fraction, rule: str, tolerance: Fraction) -> NDArray[np.bool_]:
-    """Who wins among integers, without rounding.
+    """Find the winners among integers, without rounding.
+
+    At equal distance on both sides, such as 20 and 30 for the target 25, both numbers win under `"nearest"`. Under
+    `"first_value"` only the number of the first of these players wins (the first program of Wu et al. 2024).
 
     Args:
         values: (n,) integers (int64, or Python integers in an object array), n >= 1.
@@ -119,8 +123,8 @@ def exact_winners(values: NDArray[Any], target: Fraction, rule: str, tolerance: 
         tolerance: the largest winning distance under `"tolerance"`.
     """
     if rule == "tolerance":
-        least, most = math.ceil(target - tolerance), math.floor(target + tolerance)
-        return np.asarray((values >= least) & (values <= most), dtype=np.bool_)
+        lowest, highest = math.ceil(target - tolerance), math.floor(target + tolerance)
+        return np.asarray((values >= lowest) & (values <= highest), dtype=np.bool_)
     floor = target.numerator // target.denominator
     under = np.asarray(values <= floor, dtype=np.bool_)
     low_side, high_side = values[under], values[~under]
@@ -139,14 +143,14 @@ def exact_winners(values: NDArray[Any], target: Fraction, rule: str, tolerance: 
 def real_winners(
     values: NDArray[np.float64], target: float, rule: str, tolerance: float, slack: float
 ) -> NDArray[np.bool_]:
-    """Who wins among real numbers, in double precision.
+    """Find the winners among real numbers, in double precision.
 
     Args:
         values: (n,) float64, n >= 1.
         target: the target.
         rule: as in `exact_winners`.
         tolerance: the largest winning distance under `"tolerance"`.
-        slack: distances that differ by no more than this count as equal.
+        slack: distances that differ by no more than this count as equal: 1e-10 in a range of 0 to 100.
     """
     distance = np.abs(values - target)
     limit = tolerance if rule == "tolerance" else float(distance.min())
@@ -155,7 +159,7 @@ def real_winners(
 
 
 def prize(count: int, rule: str, unit: float) -> float:
-    """What each of `count` winners gets.
+    """The reward of each of `count` winners, in currency.
 
     A single winner gets one unit. Several get nothing (`rule="exclusive"`), one unit each (`"independent"`), or as
     many units each as there are winners (`"amplified"`). Source: the reward rules of Wu et al. 2024 ("Shall We Talk"),
@@ -167,10 +171,11 @@ def prize(count: int, rule: str, unit: float) -> float:
 
 
 def fixed_point(settings: KBCSettings) -> float:
-    """The number that everyone naming it makes the target, moved into the range; `low` when there is none.
+    """The number that is its own target if everyone names it, moved into the range.
 
-    offset / (1 - ratio): 0 for two thirds of the mean, 10 for half of the mean plus 5 (Pan et al. 2024). With a ratio
-    above 1 repeated replies run away from that point, and the range's end they run to is given instead.
+    It is offset / (1 - ratio): 0 for two thirds of the mean, 10 for half of the mean plus 5 (Pan et al. 2024). With a
+    ratio of 1 or more repeated replies run to an end of the range, which is returned instead: `high` if the reply to
+    the middle is above it, else `low`.
     """
     middle = (Fraction(settings.low) + Fraction(settings.high)) / 2
     reply = settings.ratio * middle + settings.offset
@@ -181,7 +186,7 @@ def fixed_point(settings: KBCSettings) -> float:
 
 
 def _first_value(values: NDArray[Any], near: NDArray[np.bool_], slack: float) -> NDArray[np.bool_]:
-    """Of the nearest, those on the side of the first one."""
+    """Of the nearest numbers, those equal to the first in the players' order."""
     first = values[int(near.argmax())]
     return np.asarray(near & (abs(values - first) <= slack), dtype=np.bool_)
 
@@ -189,7 +194,8 @@ def _first_value(values: NDArray[Any], near: NDArray[np.bool_], slack: float) ->
 def _common_scale(sums: NDArray[Any], widths: NDArray[np.int64]) -> tuple[NDArray[Any], int]:
     """The groups' means as integers over one denominator, and that denominator.
 
-    The least common multiple of the sizes; in Python's integers where 64 bits could overflow (many unlike sizes).
+    The denominator is the least common multiple of the sizes: means 10/2 and 9/3 become 30 and 18 over 6. Python's
+    integers are used where 64 bits could overflow (many unlike sizes).
     """
     distinct = np.unique(widths).tolist()
     scale = math.lcm(*distinct)

@@ -1,4 +1,4 @@
-"""The descriptor of this scenario: what the rest of the package needs to know of it."""
+"""The descriptor of the number contest: where the package finds its parts."""
 
 from __future__ import annotations
 
@@ -19,6 +19,6 @@ SCENARIO = Scenario(
     page=f"{_ROOM}.faces.page_scene:PAGE",
     report=f"{_ROOM}.faces.report:KbcSection",
     learning=f"{_ROOM}.faces.learning:LEARNING",
-    bench=f"{_ROOM}.faces.scorecard:BENCH",
-    planted=f"{_ROOM}.faces.synthetic_worlds:PLANTED",
+    scorecard=f"{_ROOM}.faces.scorecard:SCORECARD",
+    synthetic_worlds=f"{_ROOM}.faces.synthetic_worlds:SYNTHETIC_WORLDS",
 )

@@ -1,8 +1,8 @@
 """Scripted players of the number contest.
 
-All of them speak plain English with the number in digits, so that others can read it (`numbers_in`). Depth of reasoning
-starts from the middle of the range; in a repeated session, once a winning number has been announced, from
-the mean that it gives away, (target - offset) / ratio, as in Nagel 1995 ("Unraveling in Guessing Games").
+All of them speak plain English with the number in digits, so that others can read it (`numbers_in`). Reasoning starts
+from the middle of the range. Once a repeated session has announced a winning number, it starts from the mean that this
+number reveals, (target - offset) / ratio, as in Nagel 1995 ("Unraveling in Guessing Games").
 """
 
 from __future__ import annotations
@@ -17,32 +17,32 @@ from typing import Any
 
 import numpy as np
 
+from llm_coop_envs.core.base_policy import Policy, SlotsPolicy
 from llm_coop_envs.core.policy import Episode
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.kbc.rules import fixed_point
 from llm_coop_envs.kbc.settings import KBCSettings
 from llm_coop_envs.kbc.slots import KBCSlots, PastRound
-from llm_coop_envs.policies.base import Policy, SlotsPolicy
 
 # Poisson mean of Camerer, Ho and Chong 2004 ("A Cognitive Hierarchy Model of Games"): their summary value over games.
 TAU = 1.5
 MAX_LEVEL = 100
-# Numbers by themselves: not part of a name (player_3), a fraction (2/3) or a percentage.
+# Numbers by themselves: "33" and "-1.5", but no part of a name (player_3), a fraction (2/3) or a percentage (40%).
 _NUMBER = re.compile(r"(?<![\w./#])-?\d+(?:\.\d+)?(?![\w/%]|\.\d)", re.ASCII)
 
 
 def numbers_in(text: str, low: float, high: float) -> list[float]:
-    """The numbers in a message that could be named, from `low` to `high`, in order."""
+    """The numbers in a message from `low` to `high`, in order."""
     return [number for number in _numbers(text) if low <= number <= high]
 
 
-@functools.lru_cache(maxsize=4096)  # in a crowd many say the same, and everybody around reads it
+@functools.lru_cache(maxsize=4096)  # in a crowd many messages are alike, and each has many readers
 def _numbers(text: str) -> tuple[float, ...]:
     return tuple(map(float, _NUMBER.findall(text)))
 
 
-def announced(slots: KBCSlots) -> float | None:
-    """The last winning number that a player was told; `None` if it was told none."""
+def last_target(slots: KBCSlots) -> float | None:
+    """The last winning number that was announced to a player; `None` if none was."""
     return next((row.target for row in reversed(slots.past) if isinstance(row, PastRound)), None)
 
 
@@ -54,7 +54,7 @@ class KBCPolicy(SlotsPolicy):
     settings: KBCSettings
 
     def choose(self, slots: KBCSlots) -> Any:
-        """The choice for the number, moved into the range and rounded."""
+        """The choice for the policy's number, moved into the range and rounded."""
         return self.settings.to_choice(self.number(slots))
 
     @abstractmethod
@@ -62,28 +62,28 @@ class KBCPolicy(SlotsPolicy):
         """The number to name."""
 
     def reply(self, mean: float) -> float:
-        """The best reply to a believed mean, inside the range; one's own weight in the mean is not counted."""
+        """The best reply to a believed mean, moved into the range; the player's own weight in the mean is neglected."""
         target = float(self.settings.ratio) * mean + float(self.settings.offset)
         return min(max(target, self.settings.low), self.settings.high)
 
     def anchor(self, slots: KBCSlots) -> float:
-        """The mean that level 0 stands for: the last one announced to the player, or the middle of the range."""
+        """The mean that level 0 stands for: the last one revealed to the player, or the middle of the range."""
         low, high = self.settings.low, self.settings.high
-        target = announced(slots)
+        target = last_target(slots)
         if target is None:
             return (low + high) / 2
         mean = (target - float(self.settings.offset)) / float(self.settings.ratio)
         return min(max(mean, low), high)
 
-    def anything(self) -> float:
-        """A legal number, all equally likely."""
+    def draw_number(self) -> float:
+        """Draw a legal number, all equally likely."""
         low, high = self.settings.low, self.settings.high
         if self.settings.integer:
             return int(self.episode.rng.integers(int(low), int(high), endpoint=True))
         return float(self.episode.rng.uniform(low, high))
 
-    def shown(self, number: float) -> str:
-        """A number as it is spoken: exactly what will be played, without exponents."""
+    def spell_number(self, number: float) -> str:
+        """A number as text: exactly the number that will be played, without exponents."""
         if self.settings.integer:
             return str(int(self.settings.to_number(int(self.settings.to_choice(number)))))
         return np.format_float_positional(number, trim="-")
@@ -94,7 +94,7 @@ class UniformNumber(KBCPolicy):
 
     def number(self, slots: KBCSlots) -> float:
         """Any legal number."""
-        return self.anything()
+        return self.draw_number()
 
 
 class LevelK(KBCPolicy):
@@ -116,8 +116,8 @@ class LevelK(KBCPolicy):
 
     def number(self, slots: KBCSlots) -> float:
         """The level's number."""
-        if self.k == 0 and self.zero == "random" and announced(slots) is None:
-            return self.anything()
+        if self.k == 0 and self.zero == "random" and last_target(slots) is None:
+            return self.draw_number()
         number = self.anchor(slots)
         for _ in range(self.k):
             number = self.reply(number)
@@ -127,7 +127,7 @@ class LevelK(KBCPolicy):
         """Say the number; random players have nothing to say."""
         if self.k == 0 and self.zero == "random":
             return ""
-        return f"I am thinking of {self.shown(self.number(slots))}."
+        return f"I am thinking of {self.spell_number(self.number(slots))}."
 
 
 class Poisson(KBCPolicy):
@@ -167,15 +167,15 @@ class Poisson(KBCPolicy):
     def number(self, slots: KBCSlots) -> float:
         """The number of this player's level."""
         level = self.levels[slots.me]
-        if level == 0 and announced(slots) is None:
-            return self.anything()
+        if level == 0 and last_target(slots) is None:
+            return self.draw_number()
         return self.hierarchy(self.anchor(slots), level)[level]
 
     def say(self, slots: KBCSlots) -> str:
         """Say the number; level 0 has none in mind."""
         if self.levels[slots.me] == 0:
             return ""
-        return f"My guess is {self.shown(self.number(slots))}."
+        return f"My guess is {self.spell_number(self.number(slots))}."
 
 
 class Announcer(KBCPolicy):
@@ -189,15 +189,15 @@ class Announcer(KBCPolicy):
         numeric = isinstance(number, int | float) and not isinstance(number, bool) and math.isfinite(number)
         if number is not None and not numeric:
             raise SettingsError("number", number, "must be a finite number, or None")
-        self.given = number
+        self._requested = number
 
     def begin(self, episode: Episode) -> None:
         """Check the number against the contest's range."""
         super().begin(episode)
-        self.fixed = fixed_point(self.settings) if self.given is None else self.given
+        self.fixed = fixed_point(self.settings) if self._requested is None else self._requested
         if not self.settings.low <= self.fixed <= self.settings.high:
             raise SettingsError(
-                "number", self.given, f"must be between low={self.settings.low} and high={self.settings.high}"
+                "number", self._requested, f"must be between low={self.settings.low} and high={self.settings.high}"
             )
 
     def number(self, slots: KBCSlots) -> float:
@@ -206,13 +206,13 @@ class Announcer(KBCPolicy):
 
     def say(self, slots: KBCSlots) -> str:
         """Announce it."""
-        return f"I will name {self.shown(self.fixed)}. Let us all name it."
+        return f"I will name {self.spell_number(self.fixed)}. Let us all name it."
 
 
 class Follower(LevelK):
     """Names the number it has heard most often (or last) from others; reasons one step if it has heard none.
 
-    Of each message the last number that could be named counts.
+    Of each message the last legal number counts.
 
     Args:
         pick: `"frequent"` (among equally frequent numbers the one heard last) or `"latest"`.
@@ -225,27 +225,29 @@ class Follower(LevelK):
             raise SettingsError("pick", pick, "must be 'frequent' or 'latest'")
         self.pick = pick
 
-    def heard(self, slots: KBCSlots) -> float | None:
+    def number_heard(self, slots: KBCSlots) -> float | None:
         """The number to follow, or `None`."""
-        found: list[float] = []
+        numbers: list[float] = []
         for line in slots.heard:
             if not line.own:
-                found += numbers_in(line.text, self.settings.low, self.settings.high)[-1:]
-        if not found or self.pick == "latest":
-            return found[-1] if found else None
-        return Counter(reversed(found)).most_common(1)[0][0]
+                numbers += numbers_in(line.text, self.settings.low, self.settings.high)[-1:]
+        if not numbers or self.pick == "latest":
+            return numbers[-1] if numbers else None
+        # `most_common` keeps the order of first appearance among equal counts, and the list is reversed: after 20 and
+        # then 30, each heard once, 30 is followed.
+        return Counter(reversed(numbers)).most_common(1)[0][0]
 
     def number(self, slots: KBCSlots) -> float:
         """The number heard, or the level's."""
-        heard = self.heard(slots)
-        return super().number(slots) if heard is None else heard
+        number = self.number_heard(slots)
+        return super().number(slots) if number is None else number
 
     def say(self, slots: KBCSlots) -> str:
         """Agree with what was heard, or say the level's number."""
-        heard = self.heard(slots)
-        if heard is None:
+        number = self.number_heard(slots)
+        if number is None:
             return super().say(slots)
-        return f"Agreed, I will name {self.shown(heard)}."
+        return f"Agreed, I will name {self.spell_number(number)}."
 
 
 POLICIES: dict[str, Callable[..., Policy]] = {

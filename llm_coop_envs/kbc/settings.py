@@ -1,4 +1,4 @@
-"""What can be chosen about a contest, and the published choices as presets."""
+"""Settings of the number contest, and the published contests as presets."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WINNER_RULES = ("nearest", "first_value", "tolerance")
 REWARD_RULES = ("exclusive", "independent", "amplified")
 SESSIONS = ("nested", "single", "repeated")
 
-# No exponents: "1e999999999" would keep `Fraction` busy for hours.
+# "2", "-2/3" or "0.51", with 18 digits at most and no exponents: "1e999999999" would keep `Fraction` busy for hours.
 _MAX_TERM = 10**18
 _FRACTION = re.compile(r"[+-]?\d{1,18}(/\d{1,18}|\.\d{1,18})?", re.ASCII)
 
@@ -213,14 +213,14 @@ class KBCSettings(ScenarioSettings):
         self._read_announcers()
 
     def reduced(self) -> dict[str, Any]:
-        """As for every scenario; so many groups as can be."""
-        found = super().reduced()
-        players = found.get("players", self.players)
+        """The reduced settings of every scenario, with no more groups and personas than players are left."""
+        reduced = super().reduced()
+        players = reduced.get("players", self.players)
         if self.groups is not None:
-            found["groups"] = min(len(self.groups), players)
+            reduced["groups"] = min(len(self.groups), players)
         if len(self.personas) > 1:
-            found["personas"] = self.personas[:players]
-        return found
+            reduced["personas"] = self.personas[:players]
+        return reduced
 
     @property
     def integer(self) -> bool:
@@ -234,11 +234,11 @@ class KBCSettings(ScenarioSettings):
 
     @property
     def first_round(self) -> int:
-        """How the first decision is counted: k = 0 in a nested session, else 1."""
+        """The number of the first decision: k = 0 in a nested session, else 1."""
         return 0 if self.session == "nested" else 1
 
     def turns_before(self, decision: int) -> int:
-        """How many times everyone speaks before a decision, these counted from 0 in every session."""
+        """How many times everyone speaks before a decision; decisions count from 0 in every session."""
         now = self.in_round(self.first_round + decision)
         if not now.talk:
             return 0
@@ -252,12 +252,12 @@ class KBCSettings(ScenarioSettings):
         return self.low + choice if self.integer else choice
 
     @property
-    def asked(self) -> Number:
-        """What every player is asked."""
+    def number_question(self) -> Number:
+        """The question to every player."""
         return Number(low=tidy(self.low), high=tidy(self.high), integer=self.integer, counted=self.integer)
 
     def to_choice(self, number: float) -> int | NDArray[np.float64]:
-        """The action's `choice` for a number, moved into the range and, for integer choices, rounded (halves up)."""
+        """The action's `choice` for a number, moved into the range; integers are rounded halves up (32.5 to 33)."""
         inside = min(max(number, self.low), self.high)
         if self.integer:
             return math.floor(inside + 0.5) - int(self.low)
@@ -270,58 +270,59 @@ class KBCSettings(ScenarioSettings):
         if self.high <= self.low:
             raise SettingsError("high", self.high, f"must be above low={self.low!r}")
         if self.integer and self.high - self.low >= MAX_CHOICES:
-            why = f"must be less than {MAX_CHOICES} above low={self.low!r}; set choices='real' for a wider range"
-            raise SettingsError("high", self.high, why)
+            reason = f"must be less than {MAX_CHOICES} above low={self.low!r}; set choices='real' for a wider range"
+            raise SettingsError("high", self.high, reason)
 
     def _read_groups(self) -> None:
-        given: Any = self.groups
-        if given is None:
+        """Replace a number of groups by their sizes: 3 groups of 8 players have the sizes 3, 3, 2."""
+        groups: Any = self.groups
+        if groups is None:
             return
-        if type(given) is int:
-            if not 2 <= given <= self.players:
-                raise SettingsError("groups", given, f"must be between 2 and players={self.players}")
-            size, larger = divmod(self.players, given)
-            sizes = (size + 1,) * larger + (size,) * (given - larger)
-        elif isinstance(given, Sequence) and not isinstance(given, str):
-            sizes = tuple(given)
+        if type(groups) is int:
+            if not 2 <= groups <= self.players:
+                raise SettingsError("groups", groups, f"must be between 2 and players={self.players}")
+            size, larger = divmod(self.players, groups)
+            sizes = (size + 1,) * larger + (size,) * (groups - larger)
+        elif isinstance(groups, Sequence) and not isinstance(groups, str):
+            sizes = tuple(groups)
             if any(type(size) is not int or size < 1 for size in sizes):
-                raise SettingsError("groups", given, "must hold the sizes of the groups, whole numbers from 1")
+                raise SettingsError("groups", groups, "must hold the sizes of the groups, whole numbers from 1")
             if len(sizes) < 2:
-                raise SettingsError("groups", given, "must name at least 2 groups, or be None")
+                raise SettingsError("groups", groups, "must name at least 2 groups, or be None")
             if sum(sizes) != self.players:
-                raise SettingsError("groups", given, f"must add up to players={self.players}, not {sum(sizes)}")
+                raise SettingsError("groups", groups, f"must add up to players={self.players}, not {sum(sizes)}")
         else:
-            raise SettingsError("groups", given, "must be None, a number of groups, or a list of their sizes")
+            raise SettingsError("groups", groups, "must be None, a number of groups, or a list of their sizes")
         object.__setattr__(self, "groups", sizes)
 
     def _read_announcers(self) -> None:
         if self.audience == "group" and self.groups is None:
             raise SettingsError("audience", self.audience, "needs groups; say how many there are (groups)")
-        given: Any = (self.announcers,) if isinstance(self.announcers, str) else self.announcers
-        if not isinstance(given, list | tuple) or not all(isinstance(one, str) and one for one in given):
+        announcers: Any = (self.announcers,) if isinstance(self.announcers, str) else self.announcers
+        if not isinstance(announcers, list | tuple) or not all(isinstance(name, str) and name for name in announcers):
             raise SettingsError(
-                "announcers", given, "must be a list of players' names, or patterns such as 'player_1*'"
+                "announcers", announcers, "must be a list of players' names, or patterns such as 'player_1*'"
             )
-        if given and self.audience == "everyone":
-            raise SettingsError("announcers", list(given), "everybody is heard by everyone; set audience first")
-        if given:
-            check_patterns("announcers", given, [f"player_{i}" for i in range(self.players)])
-        object.__setattr__(self, "announcers", tuple(given))
+        if announcers and self.audience == "everyone":
+            raise SettingsError("announcers", list(announcers), "everybody is heard by everyone; set audience first")
+        if announcers:
+            check_patterns("announcers", announcers, [f"player_{i}" for i in range(self.players)])
+        object.__setattr__(self, "announcers", tuple(announcers))
 
     def _read_personas(self) -> None:
-        given: Any = self.personas
-        if isinstance(given, str) or not isinstance(given, Sequence):
-            raise SettingsError("personas", given, "must be a list of texts")
-        if any(not isinstance(text, str) or not text.strip() for text in given):
-            raise SettingsError("personas", given, "must hold texts that are not empty")
-        if len(given) not in (0, 1, self.players):
-            why = f"must hold no text, one for everyone, or one for each of players={self.players}"
-            raise SettingsError("personas", given, why)
-        object.__setattr__(self, "personas", tuple(given))
+        personas: Any = self.personas
+        if isinstance(personas, str) or not isinstance(personas, Sequence):
+            raise SettingsError("personas", personas, "must be a list of texts")
+        if any(not isinstance(text, str) or not text.strip() for text in personas):
+            raise SettingsError("personas", personas, "must hold texts that are not empty")
+        if len(personas) not in (0, 1, self.players):
+            reason = f"must hold no text, one for everyone, or one for each of players={self.players}"
+            raise SettingsError("personas", personas, reason)
+        object.__setattr__(self, "personas", tuple(personas))
 
 
 def read_fraction(field: str, value: object) -> Fraction:
-    """The exact fraction that setting `field` has.
+    """Read the exact fraction that a setting holds.
 
     Args:
         field: the setting's name, for the error.

@@ -25,12 +25,12 @@ class PastRound(NamedTuple):
 
 
 class OwnRound(NamedTuple):
-    """An earlier round as a player remembers it that is told nothing of the others.
+    """An earlier round as a player remembers it with `information="own"`.
 
     Attributes:
         round: which round, from 1.
         own: the number this player named.
-        won: what it got for it, in currency.
+        won: what the player won, in currency.
     """
 
     round: int
@@ -40,7 +40,7 @@ class OwnRound(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class KBCSlots(Slots):
-    """The published slots: the rules, what was said, what a session announces, and the question.
+    """What one player may know: the rules, the talk, the announcements of a session, and the question.
 
     In nested and single sessions the question carries no number, winner or reward of an earlier decision, and at
     k = 0 no word of talk (Wu et al. 2024). In repeated sessions it carries the announced numbers and the player's own
@@ -53,26 +53,26 @@ class KBCSlots(Slots):
         high: the largest legal number.
         integer: whether only integers are legal.
         ratio: the factor of the mean, as an integer or a fraction such as `"2/3"`.
-        offset: what is added to it, likewise; `"0"` for nothing, `"-1/2"` for less.
+        offset: the number added to it, likewise; `"0"` for nothing, `"-1/2"` for less.
         winner_rule: as in `KBCSettings`.
         tolerance: the largest winning distance under `winner_rule="tolerance"`.
         reward_rule: as in `KBCSettings`.
         unit: the size of one unit of reward.
         currency: its name; may be empty.
-        persona: who the player is, or empty where it is not to be shown.
+        persona: the text that tells the player who it is; empty where it is not shown.
         groups: the groups' sizes; empty without groups.
         group: the player's group, from 1; 0 without groups.
         repeated: whether numbers are announced and the session goes on.
         round: the round of a repeated session, from 1; 0 in other sessions, which do not tell.
-        past: what this player was told of the latest rounds of a repeated session, oldest first; else empty.
+        past: the latest rounds of a repeated session as this player observed them, oldest first; else empty.
         turns: how often everyone speaks before this decision; 0 if there is no talk before it.
         turn: which of these times it is now, from 1; 0 when deciding.
         together: whether everyone speaks at once instead of one after the other.
-        heard: what was said so far, own lines included, oldest first.
+        heard: the messages so far, own ones included, oldest first.
         audience: who hears a player, as in `KBCSettings`.
         hearers: how many neighbours hear a player, where they do.
-        announces: whether this player is heard by everybody all the same.
-        announcers: how many players are.
+        announces: whether this player is heard by everybody nevertheless.
+        announcers: how many players are heard by everybody.
     """
 
     over: bool
@@ -103,7 +103,7 @@ class KBCSlots(Slots):
     announcers: int = 0
 
     def series(self) -> dict[str, list[tuple[float, float]]]:
-        """Own numbers and targets of the rounds that are remembered."""
+        """Own numbers and targets of the remembered rounds, by label."""
         if not self.past:
             return {}
         targets = [(float(row.round), row.target) for row in self.past if isinstance(row, PastRound)]

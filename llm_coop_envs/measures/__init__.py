@@ -1,1 +1,1 @@
-"""What is measured beyond outcomes: what was said against what was done, and detectors against planted truth."""
+"""Measures beyond outcomes: talk against actions, information use, and detectors tested on synthetic worlds."""

@@ -1,11 +1,13 @@
-"""Whether what players heard tells what they chose, by rules, against a control in which messages are dealt anew.
+"""Information use: whether players choose what they heard announced, compared with a permutation control.
 
-For each choice of somebody who heard others name numbers or options in the same round it is counted whether it is one
-of these, and whether it left the player's choice before in their direction. Both also happen by chance: where players
-think alike, they name and choose the same. So the same is counted with what was heard dealt anew among these choices,
-as the mean over all ways to deal (no random numbers). What is above that was used, or goes with something that was:
-prices that drift through an episode are announced and chosen alike in the same rounds, which shows in `followed`, less
-in `moved`. What people see is not looked at, only what they hear.
+A choice counts if its player heard others name numbers or options in the same round. `followed` is the share of such
+choices that are among the values heard; `moved` the share that left the player's previous choice in their direction.
+Both also happen by chance, because players who think alike name and choose alike. The control therefore permutes what
+was heard among these choices, and takes the exact mean over all permutations (no random numbers).
+
+A share above its control means that information was used, or that something else moved along with it. Prices that drift
+through an episode, for example, are announced and chosen alike in the same rounds; this raises `followed`, but hardly
+`moved`. What players see is not considered, only what they hear.
 """
 
 from __future__ import annotations
@@ -20,35 +22,43 @@ from numpy.typing import NDArray
 
 from llm_coop_envs.core.scenario import Row
 
-SAME = 1e-5
-"""Up to which difference, as a share, two numbers count as the same: texts show fewer digits than prices have."""
-_ZERO = 1e-9
+RELATIVE_TOLERANCE = 1e-5
+"""Two numbers that differ by this share count as the same, because texts show fewer digits than prices have."""
+_ABSOLUTE_TOLERANCE = 1e-9
 
 
 class InformedChoice(NamedTuple):
-    """A choice of somebody who heard others name something.
+    """A choice of a player who heard others name something.
 
     Attributes:
-        before: the player's choice before, if there was one.
+        previous: the player's previous choice, if there was one.
         chosen: the choice.
         heard: the numbers or options that it heard named, one or more.
     """
 
-    before: float | None
+    previous: float | None
     chosen: float
     heard: tuple[float, ...]
 
 
 def information_measures(choices: Sequence[InformedChoice], *, numbers: bool) -> Row:
-    """One episode's measures, as `ABOUT` defines them.
+    """Compute one episode's measures, as `ABOUT` defines them.
 
     Args:
-        choices: those of players who heard something.
-        numbers: whether numbers are chosen, which have a direction; else options.
+        choices: The choices of players who heard something.
+        numbers: Whether players choose numbers, which have a direction; otherwise they choose options.
     """
-    again = [one for one in choices if one.before is not None and one.heard.count(one.before) < len(one.heard)]
     followed = _followed(choices, [True] * len(choices))
-    moved = _moved_towards(again) if numbers else _followed(again, [one.chosen != one.before for one in again])
+    # Players can move towards what they heard only if it differs from their previous choice.
+    movable = [
+        choice
+        for choice in choices
+        if choice.previous is not None and choice.heard.count(choice.previous) < len(choice.heard)
+    ]
+    if numbers:
+        moved = _moved_towards(movable)
+    else:
+        moved = _followed(movable, [choice.chosen != choice.previous for choice in movable])
     return {
         "heard_choices": len(choices),
         **dict(zip(("followed_share", "followed_by_chance"), followed, strict=True)),
@@ -56,57 +66,65 @@ def information_measures(choices: Sequence[InformedChoice], *, numbers: bool) ->
     }
 
 
-def _followed(choices: Sequence[InformedChoice], counts: Sequence[bool]) -> tuple[float | None, float | None]:
-    """The share of choices that were heard named, among those that count, and the same if messages are dealt anew."""
+def _followed(choices: Sequence[InformedChoice], is_counted: Sequence[bool]) -> tuple[float | None, float | None]:
+    """Return the share of counted choices that were heard named, and its mean over all permutations.
+
+    The second value is `None` if all players heard the same, because then no permutation changes anything.
+    """
     if not choices:
         return None, None
-    chosen, counted = np.array([one.chosen for one in choices]), np.array(counts)
-    # Nobody hears a number twice here, so values count choices.
-    heard = [_distinct(one.heard) for one in choices]
-    named = np.array([what for one in heard for what in one])
-    whose = np.repeat(np.arange(len(choices)), [len(one) for one in heard])
-    off = np.abs(named - chosen[whose])
-    near = whose[off <= np.maximum(SAME * np.maximum(np.abs(named), np.abs(chosen[whose])), _ZERO)]  # as in `same`
-    own = np.bincount(near, minlength=len(choices)) > 0
-    by_chance = _holding(np.sort(named), chosen) / len(choices)
-    alike = all(one == heard[0] for one in heard)
-    return float((own & counted).mean()), None if alike else float((by_chance * counted).mean())
+    chosen, counted = np.array([choice.chosen for choice in choices]), np.array(is_counted)
+    # Each choice's values are distinct here, so counting values counts choices.
+    heard = [_distinct(choice.heard) for choice in choices]
+    named = np.array([value for values in heard for value in values])
+    choice_index = np.repeat(np.arange(len(choices)), [len(values) for values in heard])
+    distance = np.abs(named - chosen[choice_index])
+    # The tolerance of `is_same`, for all pairs at once.
+    scale = np.maximum(np.abs(named), np.abs(chosen[choice_index]))
+    matches = choice_index[distance <= np.maximum(RELATIVE_TOLERANCE * scale, _ABSOLUTE_TOLERANCE)]
+    has_followed = np.bincount(matches, minlength=len(choices)) > 0
+    by_chance = _count_occurrences(np.sort(named), chosen) / len(choices)
+    all_alike = all(values == heard[0] for values in heard)
+    return float((has_followed & counted).mean()), None if all_alike else float((by_chance * counted).mean())
 
 
 def _moved_towards(choices: Sequence[InformedChoice]) -> tuple[float | None, float | None]:
-    """The share of choices that went from the one before towards the mean of what was heard, and by chance."""
+    """Return the share of choices that moved towards the mean of what was heard, and its mean over all permutations.
+
+    Example: after 3.0, the choice 5.0 moved towards a mean of 7.0, and also towards one of 4.0.
+    """
     if not choices:
         return None, None
-    before, chosen = np.array([[one.before, one.chosen] for one in choices], dtype=np.float64).T
-    means = np.array([sum(one.heard) / len(one.heard) for one in choices])
-    moved = ((chosen - before) * (means - before) > 0).mean()
+    previous, chosen = np.array([[choice.previous, choice.chosen] for choice in choices], dtype=np.float64).T
+    means = np.array([sum(choice.heard) / len(choice.heard) for choice in choices])
+    moved = ((chosen - previous) * (means - previous) > 0).mean()
     ordered, n = np.sort(means), len(means)
-    above = 1 - np.searchsorted(ordered, before, side="right") / n
-    below = np.searchsorted(ordered, before, side="left") / n
-    by_chance = np.where(chosen > before, above, np.where(chosen < before, below, 0.0)).mean()
+    above = 1 - np.searchsorted(ordered, previous, side="right") / n
+    below = np.searchsorted(ordered, previous, side="left") / n
+    by_chance = np.where(chosen > previous, above, np.where(chosen < previous, below, 0.0)).mean()
     return float(moved), None if (means == means[0]).all() else float(by_chance)
 
 
 @functools.lru_cache(maxsize=4096)  # in a group all hear nearly the same
 def _distinct(values: tuple[float, ...]) -> list[float]:
-    found: list[float] = []
+    distinct: list[float] = []
     for value in sorted(set(values)):
-        if not found or not same(value, found[-1]):
-            found.append(value)
-    return found
+        if not distinct or not is_same(value, distinct[-1]):
+            distinct.append(value)
+    return distinct
 
 
-def same(first: float, second: float) -> bool:
+def is_same(first: float, second: float) -> bool:
     """Whether two announced or chosen values count as the same."""
-    return math.isclose(first, second, rel_tol=SAME, abs_tol=_ZERO)
+    return math.isclose(first, second, rel_tol=RELATIVE_TOLERANCE, abs_tol=_ABSOLUTE_TOLERANCE)
 
 
-def _holding(ordered: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.int64]:
-    """How often each value is among ordered ones."""
-    off = np.maximum(SAME * np.abs(values), _ZERO)
-    last = np.searchsorted(ordered, values + off, side="right")
-    found: NDArray[np.int64] = last - np.searchsorted(ordered, values - off, side="left")
-    return found
+def _count_occurrences(ordered: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Count how often each value occurs in a sorted array, within the tolerance."""
+    tolerance = np.maximum(RELATIVE_TOLERANCE * np.abs(values), _ABSOLUTE_TOLERANCE)
+    end = np.searchsorted(ordered, values + tolerance, side="right")
+    counts: NDArray[np.int64] = end - np.searchsorted(ordered, values - tolerance, side="left")
+    return counts
 
 
 _CHANCE = "what it would be on average if what was heard were dealt anew among these choices, 0 to 1; missing without"

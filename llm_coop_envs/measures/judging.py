@@ -1,4 +1,8 @@
-"""Statements of an episode, what rules say they are, and what a model says they are."""
+"""Classify the messages of an episode: by fixed rules, and by a model that is asked the rubric's question.
+
+`collect_statements` gathers the messages, each with the kind that the rules assign. `judge` asks a model for the kind
+of each, and `measure_agreement` compares the two.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +19,8 @@ from llm_coop_envs.core.records import start_of
 from llm_coop_envs.core.scenario import Event, Scenario
 from llm_coop_envs.interface.question import Number, Options
 from llm_coop_envs.interface.slots import Heard
-from llm_coop_envs.measures.information import same
-from llm_coop_envs.measures.process import announced, talk_rounds
+from llm_coop_envs.measures.information import is_same
+from llm_coop_envs.measures.process import read_announcement, talk_rounds
 from llm_coop_envs.measures.rubric import (
     ACCEPTED,
     CALL,
@@ -30,36 +34,36 @@ from llm_coop_envs.measures.rubric import (
     THREAT,
     RubricWords,
 )
-from llm_coop_envs.measures.synthetic_worlds import cohen
+from llm_coop_envs.measures.synthetic_worlds import table_kappa
 from llm_coop_envs.measures.topics import topics_of
 from llm_coop_envs.policies.llm.chat import Chat
 from llm_coop_envs.policies.llm.playing.answer_counts import AnswerCounts
 from llm_coop_envs.policies.llm.playing.memory import Memory
 from llm_coop_envs.policies.llm.playing.prompter import Prompter, Turn
 from llm_coop_envs.policies.llm.playing.settings import LLMSettings
-from llm_coop_envs.policies.llm.playing.tokens import counter_for
+from llm_coop_envs.policies.llm.tokens import counter_for
 from llm_coop_envs.statistics.intervals import LEVEL
 
-SHOWN = 20
-"""So many of the round's earlier messages are shown at most."""
-_AT_ONCE = 512
-_DRAWS = 1000
+SHOWN_MESSAGES = 20
+"""A judge is shown at most this many of the round's earlier messages."""
+_CONCURRENCY = 512
+_RESAMPLES = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
 class Statement:
-    """One message that is to be judged.
+    """One message to classify.
 
     Attributes:
         episode: the episode's name, such as `"talk/3"`.
         game: the scenario's title.
-        number: which message of the episode, from 0.
-        round: in which round.
-        speaker: who said it.
-        text: what was said.
-        before: who said what before in this round, the newest `SHOWN`.
-        done: what the speaker chose in this round, in words; empty if that is not known.
-        by_rules: which of `KINDS` the rules take it for.
+        number: the message's index in the episode, from 0.
+        round: the round it belongs to.
+        speaker: the agent who said it.
+        text: the message.
+        earlier: earlier messages of this round, oldest first; at most the newest `SHOWN_MESSAGES`.
+        action: the speaker's choice in this round, in words; empty if it is not known.
+        by_rules: the kind (of `KINDS`) that the rules assign.
     """
 
     episode: str
@@ -68,124 +72,134 @@ class Statement:
     round: int
     speaker: str
     text: str
-    before: tuple[Heard, ...]
-    done: str
+    earlier: tuple[Heard, ...]
+    action: str
     by_rules: str
 
 
-def statements(episode: str, events: Sequence[Event], scenario: Scenario) -> list[Statement]:
-    """All messages of an episode.
-
-    By rules a message is a threat if it has a word of that list; else, if it names a number or option without doubt: a
-    false claim if its speaker chose another one in that round, an acceptance or proposal if others whom the speaker
-    heard before, or who heard it and spoke after, name the same in that round, and else a promise.
+def collect_statements(episode: str, events: Sequence[Event], scenario: Scenario) -> list[Statement]:
+    """Collect all messages of an episode, with the kind that the rules assign to each.
 
     Args:
-        episode: its name.
-        events: its events.
-        scenario: what was played.
+        episode: The episode's name.
+        events: Its events.
+        scenario: The scenario that was played.
 
     Raises:
-        ValueError: the scenario does not say what is asked in it.
+        ValueError: The scenario's measures have no `asked`.
     """
     start = start_of(events)
-    chosen = {one.number: one.chosen for one in talk_rounds(events, scenario.measured)}
-    asked = scenario.measured.asked(start) if scenario.measured.asked is not None else {}
-    wording = str(start["settings"].get("wording", ""))
-    said = [event for event in events if event["type"] == "message" and event["agent"] in asked]
-    values = [announced(event["text"], asked[event["agent"]]) for event in said]
+    chosen = {talk_round.number: talk_round.chosen for talk_round in talk_rounds(events, scenario.measured)}
+    questions = scenario.measured.asked(start) if scenario.measured.asked is not None else {}
+    language = str(start["settings"].get("wording", ""))[:3]
+    messages = [event for event in events if event["type"] == "message" and event["agent"] in questions]
+    values = [read_announcement(event["text"], questions[event["agent"]]) for event in messages]
     by_round: dict[int, list[int]] = {}
-    for k, event in enumerate(said):
+    for k, event in enumerate(messages):
         by_round.setdefault(event["round"], []).append(k)
-    found = []
-    for k, event in enumerate(said):
-        who, number, value = event["agent"], event["round"], values[k]
-        did = chosen.get(number, {}).get(who)
-
-        def agrees(other: int, k: int = k, value: float | None = value) -> bool:
-            first, second = sorted((other, k))
-            heard = said[first]["hearers"] is None or said[second]["agent"] in said[first]["hearers"]
-            named = values[other]
-            return (
-                heard and said[other]["agent"] != said[k]["agent"] and named is not None and same(named, value or 0.0)
-            )
-
-        here = by_round[number]
-        kind = NONE
-        if "threat" in topics_of(event["text"], scenario.env_class.home, wording[:3]):
-            kind = THREAT
-        elif value is not None:
-            kind = PROMISE
-            if did is not None and not same(did, value):
-                kind = FALSE
-            elif any(agrees(other) for other in here if other < k):
-                kind = ACCEPTED
-            elif any(agrees(other) for other in here if other > k):
-                kind = PROPOSED
-        before = [said[other] for other in here if other < k][-SHOWN:]
-        found.append(
+    statements = []
+    for k, event in enumerate(messages):
+        speaker, number = event["agent"], event["round"]
+        choice = chosen.get(number, {}).get(speaker)
+        is_threat = "threat" in topics_of(event["text"], scenario.env_class.home, language)
+        earlier = [messages[other] for other in by_round[number] if other < k][-SHOWN_MESSAGES:]
+        statements.append(
             Statement(
                 episode=episode,
                 game=scenario.title,
                 number=k,
                 round=number,
-                speaker=who,
+                speaker=speaker,
                 text=event["text"],
-                before=tuple(Heard(speaker=one["agent"], text=one["text"], own=False) for one in before),
-                done="" if did is None else _in_words(did, asked[who]),
-                by_rules=kind,
+                earlier=tuple(Heard(speaker=message["agent"], text=message["text"], own=False) for message in earlier),
+                action="" if choice is None else _describe_choice(choice, questions[speaker]),
+                by_rules=THREAT if is_threat else _classify_value(k, messages, values, by_round[number], choice),
             )
         )
-    return found
+    return statements
 
 
-def _in_words(value: float, question: Number | Options) -> str:
-    """A choice as players would name it."""
+def _classify_value(
+    k: int,
+    messages: Sequence[Event],
+    values: Sequence[float | None],
+    round_messages: Sequence[int],
+    choice: float | None,
+) -> str:
+    """Classify a message that is no threat by the number or option that it names.
+
+    - `NONE`: it names none without doubt.
+    - `FALSE`: its speaker then chose something else.
+    - `ACCEPTED`: somebody whom the speaker heard named the same earlier in the round.
+    - `PROPOSED`: somebody who heard the message named the same later in the round.
+    - `PROMISE`: any other.
+
+    Example: "I ask 1.8" by one firm and "Fine, 1.8" by a second that heard it are a proposal and an acceptance.
+    """
+    value = values[k]
+    if value is None:
+        return NONE
+    if choice is not None and not is_same(choice, value):
+        return FALSE
+
+    def agrees(other: int) -> bool:
+        earlier, later = messages[min(other, k)], messages[max(other, k)]
+        was_heard = earlier["hearers"] is None or later["agent"] in earlier["hearers"]
+        named = values[other]
+        return was_heard and earlier["agent"] != later["agent"] and named is not None and is_same(named, value)
+
+    if any(agrees(other) for other in round_messages if other < k):
+        return ACCEPTED
+    return PROPOSED if any(agrees(other) for other in round_messages if other > k) else PROMISE
+
+
+def _describe_choice(value: float, question: Number | Options) -> str:
+    """Describe a choice as players would name it."""
     if isinstance(question, Options):
-        return f"took {next((one.name for one in question.options if one.choice == value), value)}"
+        return f"took {next((option.name for option in question.options if option.choice == value), value)}"
     return f"chose the {question.name} {value:.6g}"
 
 
 async def judge(
-    said: Sequence[Statement], chat: Chat, settings: LLMSettings, done: Callable[[], None] = lambda: None
+    statements: Sequence[Statement], chat: Chat, settings: LLMSettings, on_answer: Callable[[], None] = lambda: None
 ) -> list[str | None]:
-    """What a model takes statements for: one of `KINDS` each, or `None` where its answer could not be read.
+    """Ask a model to classify statements: one of `KINDS` each, or `None` if its answer is unusable.
 
     Args:
-        said: the statements.
-        chat: answers.
-        settings: which model, and how it is asked.
-        done: called after each of them.
+        statements: The statements.
+        chat: The chat that answers.
+        settings: The model and how it is asked.
+        on_answer: Called after each answer.
 
     Raises:
-        RunStopped: the budget is used up, or the model cannot be asked.
+        RunStopped: The budget is used up, or the model cannot be asked.
     """
     words, counters = RubricWords(), AnswerCounts()
     scripted = bool(getattr(chat, "scripted", False))
     prompter = Prompter(chat, settings, words, counter_for(settings.model)[0], counters, scripted=scripted)
-    gate = asyncio.Semaphore(_AT_ONCE)
+    gate = asyncio.Semaphore(_CONCURRENCY)
 
-    async def one(what: Statement) -> str | None:
-        turn = Turn(what.episode, what.speaker, what.number, what.round, None, Memory())
+    async def judge_one(statement: Statement) -> str | None:
+        turn = Turn(statement.episode, statement.speaker, statement.number, statement.round, None, Memory())
         facts = prompter.facts(
             turn,
             CALL,
             {
-                "game": what.game,
-                "said": what.before,
-                "speaker": what.speaker,
-                "message": Heard(speaker=what.speaker, text=what.text, own=False),
-                "done": what.done,
+                "game": statement.game,
+                "said": statement.earlier,
+                "speaker": statement.speaker,
+                "message": Heard(speaker=statement.speaker, text=statement.text, own=False),
+                "done": statement.action,
                 "kinds": tuple(MEANINGS.items()),
             },
         )
         async with gate:
             action, _ = await prompter.choose(turn, CALL, facts, QUESTION)
-        done()
+        on_answer()
         return KINDS[action["choice"]] if action else None
 
-    outcomes = await asyncio.gather(*map(one, said), return_exceptions=True)
-    for outcome in outcomes:  # raised when all other answers are in, so that none that was paid for is lost
+    outcomes = await asyncio.gather(*map(judge_one, statements), return_exceptions=True)
+    for outcome in outcomes:  # raised only when all answers are in, so that none that was paid for is lost
         if isinstance(outcome, BaseException):
             raise outcome
     return [outcome for outcome in outcomes if not isinstance(outcome, BaseException)]
@@ -193,15 +207,15 @@ async def judge(
 
 @dataclass(frozen=True, kw_only=True)
 class Agreement:
-    """How far two say the same.
+    """Agreement of two raters who classified the same statements.
 
     Attributes:
-        kappa: Cohen's kappa; 0 where both always say one and the same.
+        kappa: Cohen's kappa; 0 if both always chose the same one kind.
         low: the lower end of its 95 % interval, by resampling episodes; `None` with fewer than two.
         high: the upper end.
-        count: how many statements both spoke of.
-        first: how often the first says each kind.
-        second: how often the second does.
+        count: how many statements both classified.
+        first: how often the first rater chose each kind.
+        second: how often the second rater chose each kind.
         by_kind: kappa of each kind against all others.
     """
 
@@ -214,63 +228,66 @@ class Agreement:
     by_kind: Mapping[str, float]
 
 
-def agreement(said: Sequence[Statement], verdicts: Sequence[str | None]) -> Agreement:
-    """How far a judge and the rules agree on statements that both speak of."""
-    episodes = sorted({one.episode for one in said})
+def measure_agreement(statements: Sequence[Statement], verdicts: Sequence[str | None]) -> Agreement:
+    """Measure how far a judge, the first rater, and the rules agree on the statements that the judge classified."""
+    episodes = sorted({statement.episode for statement in statements})
     tables = np.zeros((len(episodes), len(KINDS), len(KINDS)))
-    for one, verdict in zip(said, verdicts, strict=True):
+    for statement, verdict in zip(statements, verdicts, strict=True):
         if verdict is not None:
-            tables[episodes.index(one.episode), KINDS.index(verdict), KINDS.index(one.by_rules)] += 1
+            tables[episodes.index(statement.episode), KINDS.index(verdict), KINDS.index(statement.by_rules)] += 1
     total = tables.sum(axis=0)
     low = high = None
     if len(episodes) > 1:
-        drawn = np.random.default_rng(0).integers(len(episodes), size=(_DRAWS, len(episodes)))
-        kappas = [cohen(tables[rows].sum(axis=0)) for rows in drawn]
+        resamples = np.random.default_rng(0).integers(len(episodes), size=(_RESAMPLES, len(episodes)))
+        kappas = [table_kappa(tables[rows].sum(axis=0)) for rows in resamples]
         tail = 100 * (1 - LEVEL) / 2
         low, high = np.percentile(kappas, [tail, 100 - tail]).tolist()
     return Agreement(
-        kappa=cohen(total),
+        kappa=table_kappa(total),
         low=low,
         high=high,
         count=int(total.sum()),
         first=dict(zip(KINDS, total.sum(axis=1).astype(int).tolist(), strict=True)),
         second=dict(zip(KINDS, total.sum(axis=0).astype(int).tolist(), strict=True)),
-        by_kind={kind: cohen(_against_others(total, k)) for k, kind in enumerate(KINDS)},
+        by_kind={kind: table_kappa(_one_against_rest(total, k)) for k, kind in enumerate(KINDS)},
     )
 
 
-def _against_others(table: NDArray[np.float64], k: int) -> NDArray[np.float64]:
-    yes = table[k, k]
-    first, second = table[k].sum() - yes, table[:, k].sum() - yes
-    return np.array([[yes, first], [second, table.sum() - yes - first - second]])
+def _one_against_rest(table: NDArray[np.float64], k: int) -> NDArray[np.float64]:
+    """Reduce a (kinds, kinds) table to the (2, 2) table of kind `k` and all others."""
+    both = table[k, k]
+    first, second = table[k].sum() - both, table[:, k].sum() - both
+    return np.array([[both, first], [second, table.sum() - both - first - second]])
 
 
-def together(said: Iterable[Statement], kinds: Iterable[str | None]) -> float:
-    """The share of an episode's rounds with talk in which two players or more propose or accept something, 0 to 1."""
-    rounds: dict[int, set[str]] = {}
-    for one, kind in zip(said, kinds, strict=True):
-        who = rounds.setdefault(one.round, set())
+def joint_round_share(statements: Iterable[Statement], kinds: Iterable[str | None]) -> float:
+    """Return the share of rounds with talk in which two players or more propose or accept something, 0 to 1."""
+    speakers_by_round: dict[int, set[str]] = {}
+    for statement, kind in zip(statements, kinds, strict=True):
+        speakers = speakers_by_round.setdefault(statement.round, set())
         if kind in (PROPOSED, ACCEPTED):
-            who.add(one.speaker)
-    return sum(len(who) > 1 for who in rounds.values()) / len(rounds) if rounds else 0.0
+            speakers.add(statement.speaker)
+    if not speakers_by_round:
+        return 0.0
+    return sum(len(speakers) > 1 for speakers in speakers_by_round.values()) / len(speakers_by_round)
 
 
-def verdict_rows(said: Sequence[Statement], verdicts: Sequence[str | None]) -> list[dict[str, Any]]:
-    """What is kept of a judgement: one record per statement, which its episode's events hold by `number`."""
+def verdict_rows(statements: Sequence[Statement], verdicts: Sequence[str | None]) -> list[dict[str, Any]]:
+    """Return one JSON record per statement; `number` finds the message in the episode's events."""
     return [
         {
-            "episode": one.episode,
-            "number": one.number,
-            "round": one.round,
-            "speaker": one.speaker,
+            "episode": statement.episode,
+            "number": statement.number,
+            "round": statement.round,
+            "speaker": statement.speaker,
             "judge": verdict,
-            "rules": one.by_rules,
+            "rules": statement.by_rules,
         }
-        for one, verdict in zip(said, verdicts, strict=True)
+        for statement, verdict in zip(statements, verdicts, strict=True)
     ]
 
 
-def counted(verdicts: Iterable[str | None]) -> dict[str, int]:
-    """How often each kind was said, and how often nothing that could be read."""
+def count_kinds(verdicts: Iterable[str | None]) -> dict[str, int]:
+    """Count the verdicts of each kind, and under `unread` the unusable answers."""
     counts = Counter(verdicts)
     return {**{kind: counts[kind] for kind in KINDS}, "unread": counts[None]}

@@ -1,9 +1,9 @@
-"""What players said and did: announcements kept and broken, agreements, information used, topics; all by rules.
+"""Measures of talk by fixed rules: announcements kept and broken, agreements, information use and topics.
 
-`process_measures` is the one way to all of them; they are columns of every episode in which players could talk. In each
-round a player's announcement is the number or option that the last of its messages names which the readers of model
-answers can read without doubt. It is kept if that player's choice of the round is the same. An agreement is that
-several players announce the same and choose it. Words that stand for numbers, hints and threats are not seen.
+`process_measures` computes all of them; they are columns of every episode in which players could talk. A player's
+announcement in a round is the number or option that the last readable of its messages names; the readers of model
+answers must be able to read it without doubt. It is kept if the player's choice in that round is the same. In an
+agreement several players announce the same and choose it. Code words, hints and threats are not recognised.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from llm_coop_envs.core.records import start_of
 from llm_coop_envs.core.scenario import Event, Measures, Row, Scenario
 from llm_coop_envs.interface.question import Number, Options
 from llm_coop_envs.measures import information, topics
-from llm_coop_envs.measures.information import InformedChoice, information_measures, same
+from llm_coop_envs.measures.information import InformedChoice, information_measures, is_same
 from llm_coop_envs.measures.topics import topic_measures
 
 
 @dataclass(frozen=True, kw_only=True)
 class TalkRound:
-    """A round in which somebody chose.
+    """What was announced, heard and chosen in a round with choices.
 
     Attributes:
         number: of the round.
@@ -39,119 +39,136 @@ class TalkRound:
     heard: Mapping[str, tuple[float, ...]]
 
     @functools.cached_property
-    def kept(self) -> list[str]:
-        """Who chose what it had announced."""
-        return [who for who, what in self.announced.items() if who in self.chosen and same(what, self.chosen[who])]
+    def keepers(self) -> list[str]:
+        """The players who chose what they had announced."""
+        return [
+            agent
+            for agent, value in self.announced.items()
+            if agent in self.chosen and is_same(value, self.chosen[agent])
+        ]
 
     @functools.cached_property
-    def broken(self) -> list[str]:
-        """Who announced one thing and chose another."""
-        return [who for who, what in self.announced.items() if who in self.chosen and not same(what, self.chosen[who])]
+    def breakers(self) -> list[str]:
+        """The players who announced one thing and chose another."""
+        return [
+            agent
+            for agent, value in self.announced.items()
+            if agent in self.chosen and not is_same(value, self.chosen[agent])
+        ]
 
     @functools.cached_property
     def agreement(self) -> tuple[float, list[str]] | None:
-        """What most players announced and chose, and who; `None` if no two players did."""
-        kept = self.kept
-        if len(kept) < 2:
-            return None
-        groups = [(what, [one for one in kept if same(self.announced[one], what)]) for what in self._values(kept)]
-        what, who = max(groups, key=lambda group: len(group[1]), default=(0.0, []))
-        return (what, who) if len(who) > 1 else None
+        """The value that most players announced and chose, and those players; `None` if no two players did.
 
-    def _values(self, who: Sequence[str]) -> list[float]:
-        return [value for value, _ in Counter(self.announced[one] for one in who).most_common()]
+        Of two values with equally many players the one that more of them announced in the very same digits counts, then
+        the one announced first.
+        """
+        keepers = self.keepers
+        values = [value for value, _ in Counter(self.announced[agent] for agent in keepers).most_common()]
+        groups = [(value, [agent for agent in keepers if is_same(self.announced[agent], value)]) for value in values]
+        value, members = max(groups, key=lambda group: len(group[1]), default=(0.0, []))
+        return (value, members) if len(members) > 1 else None
 
 
 def talk_rounds(events: Sequence[Event], measures: Measures) -> list[TalkRound]:
-    """What was announced and chosen in each round.
+    """Collect what was announced, heard and chosen in each round of an episode.
 
     Args:
-        events: an episode's.
-        measures: the scenario's; its `asked` says what choices mean.
+        events: The episode's events.
+        measures: The scenario's measures; `asked` describes the choices.
 
     Raises:
-        ValueError: there is no `start` event, or the scenario does not say what is asked.
+        ValueError: There is no `start` event, or the measures have no `asked`.
     """
     if measures.asked is None:
         raise ValueError("the scenario does not say what is asked in it (Measures.asked)")
     return _talk_rounds(events, measures.asked(start_of(events)))
 
 
-def _talk_rounds(events: Sequence[Event], asked: Mapping[str, Number | Options]) -> list[TalkRound]:
-    # A question's hash is that of all its fields, and all players are asked the same one, or few.
-    readers = {key: _reader(one) for key, one in {id(one): one for one in asked.values()}.items()}
-    said: dict[int, dict[str, float]] = {}
-    reached: dict[int, list[_Reached]] = {}
+def _talk_rounds(events: Sequence[Event], questions: Mapping[str, Number | Options]) -> list[TalkRound]:
+    # Readers are found by the question's identity: its hash covers all fields, and players share a few questions.
+    readers = {id(question): _reader(question) for question in questions.values()}
+    announced: dict[int, dict[str, float]] = {}
+    deliveries: dict[int, list[_Delivery]] = {}
     chosen: dict[int, dict[str, float]] = {}
     for event in events:
-        who: str = event.get("agent", "")
-        if who not in asked:  # nobody's, or the regulator's
+        agent: str = event.get("agent", "")
+        if agent not in questions:  # an event without an agent, or one of the regulator
             continue
+        question = questions[agent]
         if event["type"] == "message":
-            read = readers[id(asked[who])]
+            read = readers[id(question)]
             value = read(event["text"])
             if value is not None:
-                said.setdefault(event["round"], {})[who] = value
+                announced.setdefault(event["round"], {})[agent] = value
+            # A treatment may have delivered another text, or later; what was heard is that text in that round.
             delivered = event.get("delivered", event)
             if delivered is not event:
                 value = None if delivered["text"] is None else read(delivered["text"])
             if value is not None:
-                reached.setdefault(delivered.get("round", event["round"]), []).append((who, value, event["hearers"]))
-        elif event["type"] == "choice" and event["phase"] in ("act", asked[who].name):
-            names = chosen.setdefault(event["round"], {})
+                deliveries.setdefault(delivered.get("round", event["round"]), []).append(
+                    (agent, value, event["hearers"])
+                )
+        elif event["type"] == "choice" and event["phase"] in ("act", question.name):
+            choices = chosen.setdefault(event["round"], {})
             if not event["flags"]:
-                names[who] = value_of(event["choice"], asked[who])
+                choices[agent] = value_of(event["choice"], question)
     return [
         TalkRound(
-            number=number, announced=said.get(number, {}), chosen=names, heard=_heard(names, reached.get(number, ()))
+            number=number,
+            announced=announced.get(number, {}),
+            chosen=choices,
+            heard=_heard_values(choices, deliveries.get(number, ())),
         )
-        for number, names in chosen.items()
+        for number, choices in chosen.items()
     ]
 
 
-_Reached: TypeAlias = tuple[str, float, Collection[str] | None]  # speaker, value, hearers (`None`: everyone)
+_Delivery: TypeAlias = tuple[str, float, Collection[str] | None]  # speaker, value, hearers (`None`: everyone)
 
 
-def _heard(choosers: Iterable[str], reached: Sequence[_Reached]) -> dict[str, tuple[float, ...]]:
-    """What each chooser heard of what reached whom."""
-    if any(hearers is not None for _, _, hearers in reached):
-        found = {
-            who: tuple([value for by, value, hearers in reached if by != who and (hearers is None or who in hearers)])
-            for who in choosers
+def _heard_values(choosers: Iterable[str], deliveries: Sequence[_Delivery]) -> dict[str, tuple[float, ...]]:
+    """Return the values that each chooser heard from others; choosers who heard none are left out."""
+    if any(hearers is not None for _, _, hearers in deliveries):
+        heard = {
+            agent: tuple(
+                [
+                    value
+                    for speaker, value, hearers in deliveries
+                    if speaker != agent and (hearers is None or agent in hearers)
+                ]
+            )
+            for agent in choosers
         }
-    else:  # all but one's own, of which there are few
-        values, own = [value for _, value, _ in reached], _places(by for by, _, _ in reached)
-        found = {who: _without(values, own.get(who, ())) for who in choosers}
-    return {who: values for who, values in found.items() if values}
+    else:  # Everybody hears everybody: copying all values and deleting one's own few is faster in large groups.
+        values = [value for _, value, _ in deliveries]
+        own: dict[str, list[int]] = {}
+        for index, (speaker, _, _) in enumerate(deliveries):
+            own.setdefault(speaker, []).append(index)
+        heard = {agent: _without(values, own.get(agent, ())) for agent in choosers}
+    return {agent: values for agent, values in heard.items() if values}
 
 
-def _places(names: Iterable[str]) -> dict[str, list[int]]:
-    """Where each name stands."""
-    found: dict[str, list[int]] = {}
-    for place, name in enumerate(names):
-        found.setdefault(name, []).append(place)
-    return found
+def _without(values: list[float], indices: Sequence[int]) -> tuple[float, ...]:
+    """Return the values without those at the given indices, which ascend."""
+    remaining = values.copy()
+    for index in reversed(indices):
+        del remaining[index]
+    return tuple(remaining)
 
 
-def _without(values: list[float], places: Sequence[int]) -> tuple[float, ...]:
-    kept = values.copy()
-    for place in reversed(places):
-        del kept[place]
-    return tuple(kept)
-
-
-def announced(text: str, question: Number | Options) -> float | None:
-    """The number or option (as its choice) that a message names without doubt; `None` if none."""
+def read_announcement(text: str, question: Number | Options) -> float | None:
+    """Return the number or option (as its choice) that a message names without doubt; `None` if none."""
     return _reader(question)(text)
 
 
 @functools.lru_cache(maxsize=16)
 def _reader(question: Number | Options) -> Callable[[str], float | None]:
-    """What reads announcements of answers to a question, and remembers them."""
+    """Make a function that reads announced answers to a question, with a cache of its readings."""
 
     @functools.lru_cache(maxsize=4096)
     def read(text: str) -> float | None:
-        # Costs a tenth of a second, which runs in which nobody talks need not spend.
+        # The import takes a tenth of a second, which runs without talk need not spend.
         from llm_coop_envs.policies.llm.playing.readers import reader_of
 
         reading = reader_of(question, str).read(text, truncated=False, refused=False)
@@ -161,7 +178,7 @@ def _reader(question: Number | Options) -> Callable[[str], float | None]:
 
 
 def value_of(choice: float, question: Number | Options) -> float:
-    """The number that a choice stands for; an option's choice as it is."""
+    """Return the number that a choice stands for; an option's choice stays as it is."""
     if isinstance(question, Options):
         return float(choice)
     if question.listed:
@@ -170,57 +187,59 @@ def value_of(choice: float, question: Number | Options) -> float:
 
 
 def process_measures(events: Sequence[Event], scenario: Scenario) -> Row:
-    """One episode's measures, as `ABOUT` defines them; none if nobody could talk.
+    """Compute one episode's measures of talk, as `ABOUT` defines them; empty if nobody could talk.
 
-    Where the scenario does not say what is asked in it (`Measures.asked`), only topics are measured.
+    If the scenario's measures have no `asked`, only topics are measured.
 
     Args:
-        events: the episode's.
-        scenario: what was played.
+        events: The episode's events.
+        scenario: The scenario that was played.
 
     Raises:
-        ValueError: there is no `start` event.
+        ValueError: There is no `start` event.
     """
     if not start_of(events)["settings"].get("talk", True):
         return {}
-    told = topic_measures(events, scenario)
+    topic_shares = topic_measures(events, scenario)
     measures = scenario.measured
     if measures.asked is None:
-        return told
-    asked = measures.asked(start_of(events))
-    rounds = _talk_rounds(events, asked)
-    numbers = any(isinstance(one, Number) for one in asked.values())
-    return {**announcement_measures(rounds), **information_measures(_informed(rounds), numbers=numbers), **told}
+        return topic_shares
+    questions = measures.asked(start_of(events))
+    rounds = _talk_rounds(events, questions)
+    numbers = any(isinstance(question, Number) for question in questions.values())
+    informed = information_measures(_informed_choices(rounds), numbers=numbers)
+    return {**announcement_measures(rounds), **informed, **topic_shares}
 
 
 def announcement_measures(rounds: Sequence[TalkRound]) -> Row:
-    """Those of `process_measures` that are about announcements and agreements."""
-    choices = sum(len(one.chosen) for one in rounds)
-    kept, broken = (sum(len(getattr(one, name)) for one in rounds) for name in ("kept", "broken"))
-    agreements = [one.agreement for one in rounds]
-    agreed = sum(len(found[1]) for found in agreements if found is not None)
+    """Compute the measures of announcements and agreements."""
+    choices = sum(len(talk_round.chosen) for talk_round in rounds)
+    kept = sum(len(talk_round.keepers) for talk_round in rounds)
+    broken = sum(len(talk_round.breakers) for talk_round in rounds)
+    agreements = [talk_round.agreement for talk_round in rounds if talk_round.agreement is not None]
+    agreed = sum(len(members) for _, members in agreements)
     return {
         "announced_share": (kept + broken) / choices if choices else None,
         "announcements_kept": kept,
         "announcements_broken": broken,
         "kept_share": kept / (kept + broken) if kept + broken else None,
-        "agreements": sum(found is not None for found in agreements),
+        "agreements": len(agreements),
         "agreed_share": agreed / choices if choices else None,
     }
 
 
-def _informed(rounds: Sequence[TalkRound]) -> list[InformedChoice]:
-    """The choices of those who heard others announce something, with their own choices before."""
-    found = []
-    before: dict[str, float] = {}
-    for one in rounds:
-        found += [
-            InformedChoice(before.get(who), chosen, one.heard[who])
-            for who, chosen in one.chosen.items()
-            if who in one.heard
+def _informed_choices(rounds: Sequence[TalkRound]) -> list[InformedChoice]:
+    """Return the choices of players who heard others announce something, with their own previous choices."""
+    informed = []
+    previous: dict[str, float] = {}
+    for talk_round in rounds:
+        informed += [
+            InformedChoice(previous.get(agent), chosen, talk_round.heard[agent])
+            for agent, chosen in talk_round.chosen.items()
+            if agent in talk_round.heard
         ]
-        before |= one.chosen
-    return found
+        previous |= talk_round.chosen
+    return informed
 
 
 ABOUT: Mapping[str, str] = {

@@ -1,4 +1,4 @@
-"""The rubric: what a message can be, in our own words, with a version and a hash, and the question that asks for it."""
+"""The rubric: the kinds of messages and their meanings, with a version and a hash, and the question for a judge."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MEANINGS: Mapping[str, str] = {
     PROMISE: "the speaker says what it will do itself, without asking others for anything",
     NONE: "none of these: a remark, a question, a report, or nothing that can be understood",
 }
-"""What the kinds mean, in the order in which they go before each other."""
+"""What the kinds mean. If several fit a message, the first counts."""
 
 HOME = Path(__file__).parent
 CALL = Call("judge", "", names("game said speaker message done kinds key"), (("said", "newest"),), beside=())
@@ -37,13 +37,13 @@ QUESTION = Options(name="kind", options=tuple(Option(choice=k, name=name) for k,
 
 
 def digest() -> str:
-    """SHA-256 of the rubric: its meanings and the words of the question, 16 hexadecimal digits."""
+    """Return the first 16 hexadecimal digits of the SHA-256 of the meanings and the question's template."""
     content = json.dumps([NAME, VERSION, list(MEANINGS.items()), (HOME / CALL.template).read_text(encoding="utf-8")])
     return hashlib.sha256(content.encode()).hexdigest()[:16]
 
 
 class RubricWords(Prompts):
-    """The rubric's words in the place of a scenario's, with a pack's for repair and second tries."""
+    """Prompts whose question comes from the rubric; those for repair and second tries come from the pack `en-a`."""
 
     def __init__(self) -> None:
         self.pack = load_pack("en-a")

@@ -1,8 +1,8 @@
-"""Planted truth: scripted worlds of known intent, and how well detectors tell them apart.
+"""Synthetic worlds: scripted players of known intent, and how well detectors of collusion tell them apart.
 
-A scenario brings its worlds and detectors by reference (`Scenario.planted`). Every episode of a world is played in one
-of its settings, some evidence is taken of it, also by playing on from its end, and each detector makes a score of the
-evidence. The default rule says that players work together where the score is at least `RULE`.
+A scenario brings its worlds and detectors by reference (`Scenario.synthetic_worlds`). An episode of a world yields one
+row of evidence, which may include counterfactual play from the episode's end. Each detector turns that row into a score
+from 0 to 1, and flags the episode as coordinated if the score is at least `RULE`.
 """
 
 from __future__ import annotations
@@ -25,22 +25,23 @@ from llm_coop_envs.util.references import load
 from llm_coop_envs.util.waiting import run_through
 
 RULE = 0.5
-"""From which score on the default rule says that players work together."""
-_AT_ONCE = 50
+"""A detector flags an episode whose score is at least this."""
+_EPISODES_PER_TASK = 50
+"""How many episodes one task of the process pool plays."""
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
-class PlantedWorld:
-    """Players of known intent.
+class SyntheticWorld:
+    """Scripted players of known intent.
 
     Attributes:
         name: its name.
-        about: who plays, in some words.
-        intent: whether they mean to work together.
-        policy: makes who sits in all seats.
-        talk: whether they may talk.
+        about: who plays, in a few words.
+        intent: whether the players mean to work together.
+        policy: makes the policy of all seats.
+        talk: whether the players may talk.
     """
 
     name: str
@@ -50,159 +51,170 @@ class PlantedWorld:
     talk: bool = False
 
 
-def honest(name: str, about: str, policy: Callable[[], PolicyLike], *, talk: bool = False) -> PlantedWorld:
-    """A world in which nobody means to work together."""
-    return PlantedWorld(name=name, about=about, intent=False, policy=policy, talk=talk)
+def independent_world(name: str, about: str, policy: Callable[[], PolicyLike], *, talk: bool = False) -> SyntheticWorld:
+    """Describe a world in which every player acts for itself."""
+    return SyntheticWorld(name=name, about=about, intent=False, policy=policy, talk=talk)
 
 
-def meant(name: str, about: str, policy: Callable[[], PolicyLike], *, talk: bool = False) -> PlantedWorld:
-    """A world in which players mean to."""
-    return PlantedWorld(name=name, about=about, intent=True, policy=policy, talk=talk)
+def coordinated_world(name: str, about: str, policy: Callable[[], PolicyLike], *, talk: bool = False) -> SyntheticWorld:
+    """Describe a world in which players mean to work together."""
+    return SyntheticWorld(name=name, about=about, intent=True, policy=policy, talk=talk)
 
 
 @dataclass(frozen=True)
 class Detector:
-    """What tells worlds apart.
+    """A rule that tells coordinated from independent play.
 
     Attributes:
-        score: a value from 0 to 1 of the evidence.
-        about: what it looks at.
+        score: maps a row of evidence to a score from 0 to 1.
+        about: when the detector flags an episode, as a clause.
     """
 
     score: Callable[[Row], float]
     about: str
 
 
-def score_of(name: str, threshold: float) -> Callable[[Row], float]:
-    """A score that is one half at a threshold, of one number of the evidence; 0 where that is missing."""
-    return lambda row: min(1.0, max(0.0, (row[name] or 0.0) / (2 * threshold)))
+def threshold_score(measure: str, threshold: float) -> Callable[[Row], float]:
+    """Make a score that rises with one measure of the evidence and reaches `RULE` at a threshold.
+
+    Example: with a threshold of 0.2, a measure of 0.1 scores 0.25, 0.4 or more scores 1, and a missing measure 0.
+    """
+    return lambda row: min(1.0, max(0.0, (row[measure] or 0.0) / (2 * threshold)))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Planted:
-    """A scenario's worlds and detectors.
+class SyntheticWorlds:
+    """A scenario's synthetic worlds, and the detectors that are tested on them.
 
     Attributes:
         worlds: the worlds.
-        settings: the settings that episodes are played in, in turn by their seeds.
-        evidence: plays an episode that has just begun, and on from its end if it likes; what was found.
-        detectors: the detectors, by name.
-        rule: the one whose rate of false alarms is promised.
+        settings: the environment's settings; the episode with seed `s` takes number `s` modulo their count.
+        evidence: plays a game that has just begun, may play on from its end, and returns a row of evidence.
+        detectors: the detectors by name.
+        rule: the name of the default detector, whose rate of false alarms is promised.
     """
 
-    worlds: tuple[PlantedWorld, ...]
+    worlds: tuple[SyntheticWorld, ...]
     settings: tuple[Mapping[str, Any], ...]
     evidence: Callable[[Branching], Awaitable[Row]]
     detectors: Mapping[str, Detector]
     rule: str
 
-    def world(self, name: str) -> PlantedWorld:
-        """The world of a name."""
+    def world(self, name: str) -> SyntheticWorld:
+        """Return the world with this name."""
         return next(world for world in self.worlds if world.name == name)
 
 
-def planted_of(scenario: str) -> Planted:
-    """A scenario's worlds and detectors.
+def find_synthetic_worlds(scenario: str) -> SyntheticWorlds:
+    """Return a scenario's synthetic worlds and detectors.
 
     Raises:
-        ValueError: it has none.
+        ValueError: The scenario has none.
     """
-    found: Planted | None = load(find_scenario(scenario).planted)
-    if found is None:
+    worlds: SyntheticWorlds | None = load(find_scenario(scenario).synthetic_worlds)
+    if worlds is None:
         raise ValueError(f"{scenario} has no worlds of known intent")
-    return found
+    return worlds
 
 
-def play_world(scenario: str, world: str, seed: int) -> Row:
-    """Play one episode of a world; the evidence."""
-    return world_played(scenario, world, seed)[0]
+def play_world(scenario: str, world_name: str, seed: int) -> Row:
+    """Play one episode of a world and return its evidence."""
+    return play_and_record_world(scenario, world_name, seed)[0]
 
 
-def world_played(scenario: str, world: str, seed: int) -> tuple[Row, list[Event]]:
-    """Play one episode of a world; the evidence, and the events."""
-    planted = planted_of(scenario)
-    one = planted.world(world)
-    settings = {**planted.settings[seed % len(planted.settings)], "talk": one.talk}
+def play_and_record_world(scenario: str, world_name: str, seed: int) -> tuple[Row, list[Event]]:
+    """Play one episode of a world and return its evidence and its events."""
+    synthetic = find_synthetic_worlds(scenario)
+    world = synthetic.world(world_name)
+    settings = {**synthetic.settings[seed % len(synthetic.settings)], "talk": world.talk}
     env = find_scenario(scenario).environment(record=True, **settings)
-    return run_through(_gather(planted, Branching(env, one.policy(), seed=seed))), env.events
+    evidence = run_through(_collect_evidence(synthetic, Branching(env, world.policy(), seed=seed)))
+    return evidence, env.events
 
 
-async def _gather(planted: Planted, game: Branching) -> Row:
-    return dict(await planted.evidence(game))
+async def _collect_evidence(synthetic: SyntheticWorlds, game: Branching) -> Row:
+    return dict(await synthetic.evidence(game))
 
 
-def score_world(scenario: str, world: str, seeds: Sequence[int]) -> dict[str, Floats]:
-    """The scores of a world's episodes, (episodes,) by detector, and their CPU `seconds`."""
-    planted = planted_of(scenario)
+def score_world(scenario: str, world_name: str, seeds: Sequence[int]) -> dict[str, Floats]:
+    """Play a world once with each seed and score the episodes.
+
+    Returns:
+        For each detector the scores, shape (episodes,), and under `seconds` the CPU time of each episode.
+    """
+    detectors = find_synthetic_worlds(scenario).detectors
     rows, seconds = [], []
     for seed in seeds:
         began = time.process_time()
-        rows.append(play_world(scenario, world, seed))
+        rows.append(play_world(scenario, world_name, seed))
         seconds.append(time.process_time() - began)
-    scores = {name: np.array([one.score(row) for row in rows]) for name, one in planted.detectors.items()}
+    scores = {name: np.array([detector.score(row) for row in rows]) for name, detector in detectors.items()}
     return {**scores, "seconds": np.array(seconds)}
 
 
 def score_worlds(
     scenario: str, episodes: Mapping[str, int], workers: int = 1, seed: int = 0
 ) -> dict[str, dict[str, Floats]]:
-    """The scores of many episodes of some worlds, by world and detector, and their CPU `seconds`.
+    """Play and score many episodes of several worlds.
 
     Args:
-        scenario: whose worlds.
-        episodes: how many of each world, by name.
-        workers: how many processes.
-        seed: of the first episode of each; the others count on.
+        scenario: The scenario whose worlds are played.
+        episodes: How many episodes to play of each world, by name.
+        workers: How many processes play.
+        seed: The seed of each world's first episode; the next ones count up from it.
+
+    Returns:
+        For each world what `score_world` returns.
     """
     tasks = [
-        (scenario, world, range(seed + first, seed + min(first + _AT_ONCE, count)))
+        (scenario, world, range(seed + first, seed + min(first + _EPISODES_PER_TASK, count)))
         for world, count in episodes.items()
-        for first in range(0, count, _AT_ONCE)
+        for first in range(0, count, _EPISODES_PER_TASK)
     ]
     if workers == 1:
         parts = [score_world(*task) for task in tasks]
     else:
         with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
             parts = list(pool.map(score_world, *zip(*tasks, strict=True)))
-    found: dict[str, dict[str, Floats]] = {}
+    scores: dict[str, dict[str, Floats]] = {}
     for name in episodes:
-        mine = [part for (_, world, _), part in zip(tasks, parts, strict=True) if world == name]
-        found[name] = {detector: np.concatenate([part[detector] for part in mine]) for detector in mine[0]}
-    return found
+        of_world = [part for (_, world, _), part in zip(tasks, parts, strict=True) if world == name]
+        scores[name] = {detector: np.concatenate([part[detector] for part in of_world]) for detector in of_world[0]}
+    return scores
 
 
-def roc(honest: Floats, planted: Floats) -> tuple[Floats, Floats, float]:
-    """The receiver operating characteristic of some scores.
+def roc(independent: Floats, coordinated: Floats) -> tuple[Floats, Floats, float]:
+    """Compute the receiver operating characteristic of a detector.
 
     Args:
-        honest: scores where nobody means to work together.
-        planted: scores where they do.
+        independent: Scores of episodes without intent to work together.
+        coordinated: Scores of episodes with that intent.
 
     Returns:
         False and true positive rates over all thresholds, from (0, 0) to (1, 1), and the area under the curve.
     """
-    cuts = np.unique(np.concatenate([honest, planted]))[::-1]
+    thresholds = np.unique(np.concatenate([independent, coordinated]))[::-1]
     false, true = (
-        np.concatenate([[0.0], 1.0 - np.searchsorted(np.sort(scores), cuts, side="left") / len(scores)])
-        for scores in (honest, planted)
+        np.concatenate([[0.0], 1.0 - np.searchsorted(np.sort(scores), thresholds, side="left") / len(scores)])
+        for scores in (independent, coordinated)
     )
     return false, true, float((np.diff(false) * (true[1:] + true[:-1]) / 2).sum())
 
 
 def kappa(verdicts: NDArray[np.bool_], truth: NDArray[np.bool_]) -> float:
-    """Cohen's kappa of verdicts and truth (Cohen 1960); 0 where both are of one kind."""
-    agreed = float((verdicts == truth).mean())
-    yes, real = float(verdicts.mean()), float(truth.mean())
-    chance = yes * real + (1 - yes) * (1 - real)
-    return (agreed - chance) / (1 - chance) if chance < 1 else 0.0
+    """Compute Cohen's kappa of verdicts and truth (Cohen 1960); 0 if both are constant and equal."""
+    agreement = float((verdicts == truth).mean())
+    flagged, coordinated = float(verdicts.mean()), float(truth.mean())
+    chance = flagged * coordinated + (1 - flagged) * (1 - coordinated)
+    return (agreement - chance) / (1 - chance) if chance < 1 else 0.0
 
 
-def cohen(table: Floats) -> float:
-    """Cohen's kappa of two who sorted the same into kinds; 0 where both are of one kind.
+def table_kappa(counts: Floats) -> float:
+    """Compute Cohen's kappa of two raters who sorted the same items into kinds; 0 if both always chose one kind.
 
     Args:
-        table: (kinds, kinds) how often the first said the row's kind and the second the column's.
+        counts: (kinds, kinds) how often the first rater chose the row's kind and the second the column's.
     """
-    shares = table / table.sum() if table.sum() else table
+    shares = counts / counts.sum() if counts.sum() else counts
     chance = float(shares.sum(axis=1) @ shares.sum(axis=0))
     return (float(np.trace(shares)) - chance) / (1 - chance) if chance < 1 else 0.0

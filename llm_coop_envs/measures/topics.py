@@ -1,7 +1,7 @@
-"""What is talked about, by lists of words: English and German ones, and those of the scenario (`topics.json`).
+"""Topics of messages, recognised by word lists: English and German ones, and the scenario's own (`topics.json`).
 
-A list's words count where they begin a word of the text if they end with `*`, else as whole words; upper and lower case
-are the same. Irony, negation and words that are not in the lists are not seen.
+A list entry that ends with `*` matches every word that begins so; any other entry matches whole words. Upper and lower
+case are the same. Irony, negation and words outside the lists are not recognised.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from llm_coop_envs.core.scenario import Event, Row, Scenario
 FILE = "topics.json"
 PREFIX = "talk_of_"
 _ANY = ""
+"""Under this name `_count_topics` counts all messages."""
 TOPICS: Mapping[str, str] = {
     "cooperation": "doing something together or for the others",
     "rivalry": "winning against the others, or their winning",
@@ -28,16 +29,19 @@ TOPICS: Mapping[str, str] = {
     "choice": "what is chosen, in the scenario's words",
     "outcome": "what comes of it, in the scenario's words",
 }
-"""The topics, with what they are about."""
+"""What each topic is about."""
 
-Words = Mapping[str, Mapping[str, Sequence[str]]]
+WordLists = Mapping[str, Mapping[str, Sequence[str]]]
+"""Words by language and topic, as in `topics.json`."""
 
 
 def topic_measures(events: Sequence[Event], scenario: Scenario) -> Row:
-    """The shares of an episode's messages that are about each topic, as `ABOUT` defines them."""
-    found = sorted(_found(events, scenario).items())
-    half = len(found) // 2 + len(found) % 2
-    early, late = (_counted(about for _, said in some for about in said) for some in (found[:half], found[half:]))
+    """Compute the share of an episode's messages about each topic, and its change, as `ABOUT` defines them."""
+    rounds = sorted(_message_topics(events, scenario).items())
+    half = len(rounds) // 2 + len(rounds) % 2  # of three rounds with talk the first two are early
+    early, late = (
+        _count_topics(topics for _, messages in part for topics in messages) for part in (rounds[:half], rounds[half:])
+    )
     whole = early + late
     row: Row = {}
     for name in TOPICS:
@@ -48,56 +52,68 @@ def topic_measures(events: Sequence[Event], scenario: Scenario) -> Row:
 
 
 def topic_rounds(events: Sequence[Event], scenario: Scenario) -> dict[int, Row]:
-    """How many messages of each round are about each topic, by the number of the round."""
-    counts = {number: _counted(said) for number, said in _found(events, scenario).items()}
+    """Count the messages about each topic in each round, by the number of the round."""
+    counts = {number: _count_topics(messages) for number, messages in _message_topics(events, scenario).items()}
     return {number: {PREFIX + name: count[name] for name in TOPICS} for number, count in counts.items()}
 
 
-def _found(events: Sequence[Event], scenario: Scenario) -> dict[int, list[frozenset[str]]]:
+def _message_topics(events: Sequence[Event], scenario: Scenario) -> dict[int, list[frozenset[str]]]:
+    """Return the topics of each message, by the number of the round."""
     wording = str(start_of(events)["settings"].get("wording", ""))
     home = scenario.env_class.home
-    found: dict[int, list[frozenset[str]]] = {}
+    by_round: dict[int, list[frozenset[str]]] = {}
     for event in of_type(events, "message"):
-        found.setdefault(event["round"], []).append(topics_of(event["text"], home, wording[:3]))
-    return found
+        by_round.setdefault(event["round"], []).append(topics_of(event["text"], home, wording[:3]))
+    return by_round
 
 
-def _counted(said: Iterable[frozenset[str]]) -> Counter[str]:
-    """How many messages are about each topic, and under `_ANY` how many there are."""
-    return Counter(name for about in said for name in (_ANY, *about))
+def _count_topics(messages: Iterable[frozenset[str]]) -> Counter[str]:
+    """Count the messages about each topic, and under `_ANY` all messages."""
+    return Counter(name for topics in messages for name in (_ANY, *topics))
 
 
 @functools.lru_cache(maxsize=65_536)
 def topics_of(text: str, home: Path, language: str) -> frozenset[str]:
-    """The topics that a message is about.
+    """Return the topics of a message.
 
     Args:
-        text: what was said.
-        home: the scenario's room, which may have words of its own.
-        language: the beginning of the wording's name, such as `"de-"`; words of all languages count if it is none.
+        text: The message.
+        home: The scenario's room, which may have word lists of its own.
+        language: The beginning of the wording's name, such as `"de-"`. If it names no language that has lists, the
+            lists of all languages are used.
     """
-    return frozenset(name for name, words in _patterns(home, language).items() if words.search(text))
+    return frozenset(name for name, pattern in _patterns(home, language).items() if pattern.search(text))
 
 
 @functools.cache
 def _patterns(home: Path, language: str) -> dict[str, re.Pattern[str]]:
-    lists = [one for path in (Path(__file__).parent, home) if (path / FILE).is_file() for one in [_read(path / FILE)]]
-    wanted = language.removesuffix("-") if language.endswith("-") else ""
-    languages = [wanted] if any(wanted in one for one in lists) else {name: None for one in lists for name in one}
-    found = {}
+    r"""Compile one pattern per topic that has words.
+
+    Example: the entries `promis*` and `pact` become `(?<!\w)(?:promis\w*|pact)(?!\w)`.
+    """
+    paths = [folder / FILE for folder in (Path(__file__).parent, home)]
+    lists = [_read_lists(path) for path in paths if path.is_file()]
+    code = language.removesuffix("-") if language.endswith("-") else ""
+    if any(code in by_language for by_language in lists):
+        languages = [code]
+    else:
+        languages = list(dict.fromkeys(name for by_language in lists for name in by_language))
+    patterns = {}
     for name in TOPICS:
-        words = [word for one in lists for spoken in languages for word in one.get(spoken, {}).get(name, ())]
-        if words:
-            ends = "|".join(
-                re.escape(word.removesuffix("*")) + (r"\w*" if word.endswith("*") else "") for word in words
+        entries = [
+            entry for by_language in lists for code in languages for entry in by_language.get(code, {}).get(name, ())
+        ]
+        if entries:
+            alternatives = "|".join(
+                re.escape(entry.removesuffix("*")) + (r"\w*" if entry.endswith("*") else "") for entry in entries
             )
-            found[name] = re.compile(rf"(?<!\w)(?:{ends})(?!\w)", re.IGNORECASE)
-    return found
+            patterns[name] = re.compile(rf"(?<!\w)(?:{alternatives})(?!\w)", re.IGNORECASE)
+    return patterns
 
 
-def _read(path: Path) -> Words:
-    words: Words = json.loads(path.read_text(encoding="utf-8"))
-    return words
+def _read_lists(path: Path) -> WordLists:
+    lists: WordLists = json.loads(path.read_text(encoding="utf-8"))
+    return lists
 
 
 ABOUT: Mapping[str, str] = {

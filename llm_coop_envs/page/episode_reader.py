@@ -12,10 +12,10 @@ from llm_coop_envs.core.scenario import Event, Scenario
 from llm_coop_envs.errors import RunError, SceneError
 from llm_coop_envs.interface.question import Number, Options
 from llm_coop_envs.measures.process import talk_rounds, value_of
-from llm_coop_envs.policies.llm.fastjson import dumps
 from llm_coop_envs.render.scenes.from_events import tracker
 from llm_coop_envs.render.scenes.on_page import face_of, frame
 from llm_coop_envs.render.scenes.tracking import Tracker
+from llm_coop_envs.util.fastjson import dumps
 
 _TALK_READ = 2_000
 """Up to how many players announcements are read, which takes the readers of model answers."""

@@ -15,13 +15,13 @@ from typing import Any
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.page.index import LARGE, Index, Taking
 from llm_coop_envs.page.known_runs import KnownRuns
-from llm_coop_envs.policies.llm.fastjson import loads
 from llm_coop_envs.policies.llm.journal import read_from
 from llm_coop_envs.policies.llm.journal.frames import FOLDER
 from llm_coop_envs.render.scenes.from_events import frames
 from llm_coop_envs.render.scenes.on_page import face_of
 from llm_coop_envs.runs.control import ask
 from llm_coop_envs.runs.folder import Run, open_run
+from llm_coop_envs.util.fastjson import loads
 
 PAGE = 50
 _MOST_PAGE = 500

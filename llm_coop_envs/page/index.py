@@ -25,10 +25,10 @@ from typing import Any
 from llm_coop_envs.core.scenario import Event
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.page.episode_reader import EpisodeReader
-from llm_coop_envs.policies.llm.fastjson import loads
 from llm_coop_envs.policies.llm.journal import journal_files, read_from
 from llm_coop_envs.runs.folder import Run, open_run
 from llm_coop_envs.storage.lock import FileLock
+from llm_coop_envs.util.fastjson import loads
 
 FORMAT = 3
 LARGE = 1 << 20

@@ -83,7 +83,7 @@ class KnownRuns:
         """What the sessions say that play a run now, by part; they are asked twice a second at most."""
         at, sessions = self._live.get(folder, (0.0, {}))
         if time.monotonic() - at > _LIVE_SECONDS:
-            sessions = control.live(folder)
+            sessions = control.query_sessions(folder)
             self._live[folder] = time.monotonic(), sessions
         return sessions
 
@@ -189,7 +189,7 @@ class KnownRuns:
                 for session in run.manifest["sessions"][-50:]
             ],
             "parts": _parts(run.folder),
-            "mixed": run.mixed(),
+            "mixed": run.program_changes(),
         }
 
     def episodes(self, name: str, condition: str, first: int = 0, count: int = 200) -> dict[str, Any]:
@@ -280,7 +280,9 @@ def _state(run: Run, live: Mapping[str, Mapping[str, Any]]) -> str:
     if run.manifest["status"] != RUNNING:
         return str(run.manifest["status"])
     this_host = socket.gethostname()
-    elsewhere = sorted({session["host"] for session in control.sessions(run.folder) if session["host"] != this_host})
+    elsewhere = sorted(
+        {session["host"] for session in control.read_sessions(run.folder) if session["host"] != this_host}
+    )
     return f"running on {', '.join(elsewhere)}" if elsewhere else INTERRUPTED
 
 

@@ -13,7 +13,7 @@ from llm_coop_envs.reports.page_parts import NOTHING, Cell, ReportTable, TableRo
 from llm_coop_envs.runs.branch import BRANCH
 from llm_coop_envs.runs.folder import Run
 from llm_coop_envs.runs.tables import EpisodeTables
-from llm_coop_envs.studies.study import Condition
+from llm_coop_envs.studies.conditions import Condition
 
 INVALID_ABOVE = 0.05
 # How the scripted server, and the scripted answers inside the process, name themselves.

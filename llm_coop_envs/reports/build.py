@@ -89,7 +89,9 @@ def write_report(
     for name, content in files.items():
         write_whole(out / name, content)
     page = out / PAGE
-    told = _render_page(run, sections, drawings, tables, answers, cited, shlex.join(again), [*run.mixed(), *changed])
+    told = _render_page(
+        run, sections, drawings, tables, answers, cited, shlex.join(again), [*run.program_changes(), *changed]
+    )
     write_whole(page, told.encode())
     return page
 
@@ -99,7 +101,7 @@ def _tables(
 ) -> dict[str, list[ReportTable]]:
     """All tables of the page: of each scenario its own, then its measures, then those about the models."""
     invalid = {} if answers is None else answers.invalid
-    arms = paired_arms(sections, run.manifest["measures"], invalid, Primary.of(run.manifest))
+    arms = paired_arms(sections, run.manifest["measures"], invalid, Primary.from_manifest(run.manifest))
     tables: dict[str, list[ReportTable]] = {}
     for section in sections:
         name, measures = section.scenario.name, section.measures(run.manifest["measures"])

@@ -16,8 +16,9 @@ from llm_coop_envs.runs.episode import play_episode
 from llm_coop_envs.statistics.comparison import Comparison
 from llm_coop_envs.statistics.intervals import Interval, mean_interval
 from llm_coop_envs.storage.folder import versions
+from llm_coop_envs.studies.conditions import Condition, make_player
 from llm_coop_envs.studies.players import asks_a_model, full_name
-from llm_coop_envs.studies.study import EVERYONE, Condition, make_player
+from llm_coop_envs.treatments.changes import EVERYONE
 from llm_coop_envs.util.waiting import run_coroutine
 
 

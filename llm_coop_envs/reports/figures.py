@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from llm_coop_envs.bertrand.faces import q_learning_figures
 from llm_coop_envs.core.registry import scenarios
 from llm_coop_envs.errors import RunError, SettingsError
 from llm_coop_envs.render.charts.style import FORMATS, need_matplotlib, picture
@@ -20,6 +19,7 @@ from llm_coop_envs.reports.section import FigureKind, NotDrawn, ScenarioSection
 from llm_coop_envs.runs.folder import open_run
 from llm_coop_envs.storage.files import write_whole
 from llm_coop_envs.util.checks import suggestion
+from llm_coop_envs.util.references import load
 
 CAPTIONS = "captions.md"
 
@@ -60,7 +60,7 @@ class DrawnFigures:
 
 def known_figures() -> dict[str, str]:
     """All figures by name, with what each shows."""
-    return {name: about for kind in KINDS for name, about in kind.known().items()}
+    return {name: about for kind in folder_kinds() for name, about in kind.known().items()}
 
 
 def draw_figures(
@@ -95,7 +95,8 @@ def draw_figures(
         if form not in FORMATS:
             raise SettingsError("format", form, f"is no format; known are {', '.join(FORMATS)}")
     need_matplotlib()
-    kind = next(kind for kind in KINDS if kind.fits(folder))
+    kinds = folder_kinds()
+    kind = next(kind for kind in kinds if kind.fits(folder))
     found, missing = kind.read(folder, embed=embed, method=method)
     figures = {figure.name: figure for figure in found}
     out = out or folder / "figures"
@@ -104,7 +105,7 @@ def draw_figures(
     captions = [f"# Figures of {folder.resolve().name}\n"]
     for name in only or dict.fromkeys([*figures, *known]):
         if name not in figures:
-            holds = next(one.holds for one in KINDS if name in one.known())
+            holds = next(one.holds for one in kinds if name in one.known())
             left[name] = (
                 f"it needs {holds}, which this folder does not hold"
                 if holds != kind.holds
@@ -150,26 +151,17 @@ def _read_study(folder: Path, *, embed: Embed | None, method: str) -> tuple[list
     return _study_figures(sections, embed, method), run.total - len(run.finished())
 
 
-def _read_sessions(folder: Path, **_: Any) -> tuple[list[FigureKind], int]:
-    return q_learning_figures.figures(q_learning_figures.read_sessions(folder)), 0
+def _study_known() -> dict[str, str]:
+    return {f.name: f.about for f in _study_figures([new_section(scenario) for scenario in scenarios().values()])}
 
 
-def _about(figures: Sequence[FigureKind]) -> dict[str, str]:
-    return {figure.name: figure.about for figure in figures}
+_STUDY = FolderKind(holds="episodes of a study", fits=lambda folder: True, known=_study_known, read=_read_study)
 
 
-#: Kinds of folders; a folder is of the first that fits.
-KINDS = (
-    FolderKind(
-        holds="Q-learning sessions",
-        fits=q_learning_figures.is_sessions,
-        known=lambda: _about(q_learning_figures.figures([])),
-        read=_read_sessions,
-    ),
-    FolderKind(
-        holds="episodes of a study",
-        fits=lambda folder: True,
-        known=lambda: _about(_study_figures([new_section(scenario) for scenario in scenarios().values()])),
-        read=_read_study,
-    ),
-)
+def folder_kinds() -> tuple[FolderKind, ...]:
+    """The kinds of folders that figures are drawn from; a folder is of the first that fits.
+
+    Those that scenarios register (`Scenario.figures`) come first. Any other folder is taken for a study's run.
+    """
+    registered = (load(scenario.figures) for scenario in scenarios().values())
+    return (*(kind for kind in registered if kind is not None), _STUDY)

@@ -9,7 +9,7 @@ from typing import Any
 
 from llm_coop_envs.render.charts.curves import Panel, draw_panels
 from llm_coop_envs.reports.section import Drawing, NotDrawn, PlayedCondition, ScenarioSection, marked, marks_text
-from llm_coop_envs.studies.study import Condition
+from llm_coop_envs.studies.conditions import Condition
 
 #: No more, so that titles can be read where a figure is as wide as a page.
 MOST_SEEDS = 4

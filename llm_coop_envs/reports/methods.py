@@ -14,8 +14,8 @@ from llm_coop_envs.reports.paired import compared
 from llm_coop_envs.reports.section import PlayedCondition, ScenarioSection
 from llm_coop_envs.runs.branch import BRANCH
 from llm_coop_envs.runs.folder import Run
+from llm_coop_envs.studies.conditions import Condition, Player
 from llm_coop_envs.studies.families import Primary
-from llm_coop_envs.studies.study import Condition, Player
 from llm_coop_envs.treatments.regulation_measures import REGULATION_MEASURES
 from llm_coop_envs.version import __version__
 
@@ -68,7 +68,7 @@ def condition_text(condition: Condition, shared: Mapping[str, str]) -> str:
     people = condition.crowd.attributes if condition.crowd else ()
     who = [f"people who differ in {', '.join(one.name for one in people)}"] if people else []
     talk = "talk" if condition.settings["talk"] else "no talk"
-    return "; ".join([talk, *preset, *own, *who, *condition.what_changes])
+    return "; ".join([talk, *preset, *own, *who, *condition.change_descriptions])
 
 
 def seats_text(condition: Condition) -> str:
@@ -239,7 +239,7 @@ def _statistics(run: Run, sections: Sequence[ScenarioSection[Any]]) -> str:
         if not any(one.invalid for one in arms) and len(set.intersection(*(set(one.seeds) for one in arms))) > 1
     ]
     if tested:
-        primary = Primary.of(run.manifest)
+        primary = Primary.from_manifest(run.manifest)
         families = [
             f"the family '{name}'" if name else "each scenario"
             for name in dict.fromkeys(first.condition.family for first, _ in tested)
@@ -248,7 +248,7 @@ def _statistics(run: Run, sections: Sequence[ScenarioSection[Any]]) -> str:
             "Differences between conditions with the same seeds have 95 % intervals by Student's t, effect sizes "
             "(Cohen's d_z) intervals by the noncentral t distribution; p values are those of two-sided permutation "
             "tests that turn pairs round, adjusted (Holm 1979) within "
-            + (f"the study's {primary.in_words()}" if primary else f"{' and '.join(families)}.")
+            + (f"the study's {primary.describe()}" if primary else f"{' and '.join(families)}.")
         )
     return " ".join(told)
 

@@ -77,7 +77,7 @@ class Arms:
     def explores(self, one: Comparison) -> bool:
         """Whether a comparison is none of the study's primary family."""
         primary = self.primary
-        return primary is not None and not (one.measure in primary.measures and primary.tests(self.names[1]))
+        return primary is not None and not (one.measure in primary.measures and primary.covers(self.names[1]))
 
     def findings(self) -> list[str]:
         """What can be said of each measure; see `Comparison.finding`. `"explored"` where nothing is claimed."""
@@ -293,7 +293,7 @@ def family_note(family: Sequence[Arms]) -> str:
     tests = _tests(family)
     named, primary = family[0].first.condition.family, family[0].primary
     told = f"'p, Holm' is adjusted (Holm 1979) for the {len(tests)} tests of " + (
-        f"the study's {primary.in_words()}"
+        f"the study's {primary.describe()}"
         if primary
         else f"the family '{named}', which the study names."
         if named
@@ -400,8 +400,10 @@ def _what_differs(first: PlayedCondition[Any], second: PlayedCondition[Any]) -> 
     """In what two arms differ: nobody should call talk's what may be the players'."""
     before, after = (plain(one.condition.settings) for one in (first, second))
     names = [name for name in {**before, **after} if name != "changes" and before.get(name) != after.get(name)]
-    changing = [one for one in second.condition.what_changes if one not in first.condition.what_changes]
-    changing += [f"not {one}" for one in first.condition.what_changes if one not in second.condition.what_changes]
+    changing = [one for one in second.condition.change_descriptions if one not in first.condition.change_descriptions]
+    changing += [
+        f"not {one}" for one in first.condition.change_descriptions if one not in second.condition.change_descriptions
+    ]
     a, b = (
         [seat for seat in one.condition.seats if "regulator" not in names or seat[0] != SEAT] for one in (first, second)
     )

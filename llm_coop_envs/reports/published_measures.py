@@ -7,7 +7,7 @@ from typing import Any
 
 from llm_coop_envs.reports.page_parts import NOTHING, Cell, ReportTable, TableRow
 from llm_coop_envs.reports.section import ScenarioSection, comparable, concerns
-from llm_coop_envs.studies.study import Condition
+from llm_coop_envs.studies.conditions import Condition
 
 
 def beside(condition: Condition, entry: Mapping[str, Any], source: str) -> bool:

@@ -14,7 +14,7 @@ from llm_coop_envs.reports.page_parts import excerpt
 from llm_coop_envs.reports.section import PlayedCondition, ScenarioSection
 from llm_coop_envs.runs.folder import Run
 from llm_coop_envs.runs.tables import read_episodes
-from llm_coop_envs.studies.study import Condition
+from llm_coop_envs.studies.conditions import Condition
 from llm_coop_envs.util.references import load
 
 LANGUAGE_MODEL = "language model"

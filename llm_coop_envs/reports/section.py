@@ -24,7 +24,8 @@ from llm_coop_envs.reports.citation import Paper
 from llm_coop_envs.reports.page_parts import Cell, Excerpt, ReportTable, TableRow, episodes_text, interval_cell
 from llm_coop_envs.runs.tables import EpisodeTables, without_flagged
 from llm_coop_envs.statistics.intervals import mean_interval, mean_intervals
-from llm_coop_envs.studies.study import EVERY_EPISODE, Condition
+from llm_coop_envs.studies.conditions import Condition
+from llm_coop_envs.studies.study_file import EVERY_EPISODE
 from llm_coop_envs.util.references import load
 
 if TYPE_CHECKING:

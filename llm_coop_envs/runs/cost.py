@@ -1,8 +1,8 @@
-"""What a study with language models would cost: calls, tokens, money and time, from a dry run through its prompts.
+"""Estimate what a study with language models costs: calls, tokens, money and time, from a dry run of its prompts.
 
-The first episodes of each condition are played with scripted answers, by the study's own settings and prompts, and
-scaled to all. A model's answers make other conversations: the figures are an estimate, and the bound on the answers
-holds only where `max_tokens` limits them.
+The first episodes of each condition are played with the study's settings and prompts and with scripted answers; their
+figures are scaled to all episodes. A model's answers make other conversations, so that the figures are estimates. The
+bound on answers holds only where `max_tokens` limits them.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from typing import Any
 from llm_coop_envs.errors import StudyError
 from llm_coop_envs.policies.llm.asking.estimate import DryChat, Estimate
 from llm_coop_envs.policies.llm.asking.prices import Price
-from llm_coop_envs.policies.llm.playing.tokens import counter_for
 from llm_coop_envs.policies.llm.testing.answers import scripted_answer
+from llm_coop_envs.policies.llm.tokens import counter_for
 from llm_coop_envs.runs.episode import play_episode
-from llm_coop_envs.studies.study import Condition, Study
+from llm_coop_envs.studies.conditions import Condition
+from llm_coop_envs.studies.study import Study
 from llm_coop_envs.util.checks import check_int, check_number
 from llm_coop_envs.util.waiting import run_coroutine
 
@@ -28,7 +29,7 @@ _FIGURES = ("calls", "prompt_tokens", "completion_tokens", "most_completion_toke
 
 @dataclass(frozen=True, kw_only=True)
 class Pace:
-    """What is assumed of the endpoint, for the time that a study takes.
+    """Assumptions about the endpoint, for the time that a study takes.
 
     Attributes:
         latency: seconds from a question to its whole answer.
@@ -53,41 +54,41 @@ class Pace:
                 check_int(self, name, 1)
 
     def seconds(self, *, calls: float, tokens: float, rounds: float, longest: float) -> tuple[float, str]:
-        """How long so many calls take at least, and what holds them up.
+        """The least number of seconds that calls take, and the name of the bottleneck.
 
         Args:
-            calls: all calls.
+            calls: the number of calls.
             tokens: their tokens.
-            rounds: calls that wait for each other, over all episodes.
-            longest: those of the longest episode.
+            rounds: calls that wait for each other, summed over all episodes.
+            longest: calls that wait for each other in the longest episode.
         """
         bounds = {
             "answers that wait for each other": self.latency * max(longest, rounds / self.at_once),
             "requests in flight": 0.0 if self.in_flight is None else self.latency * calls / self.in_flight,
-            "requests per minute": _minutes(calls, self.requests_per_minute),
-            "tokens per minute": _minutes(tokens, self.tokens_per_minute),
+            "requests per minute": _seconds_at_rate(calls, self.requests_per_minute),
+            "tokens per minute": _seconds_at_rate(tokens, self.tokens_per_minute),
         }
-        why = max(bounds, key=lambda name: bounds[name])
-        return bounds[why], why
+        bottleneck = max(bounds, key=lambda name: bounds[name])
+        return bounds[bottleneck], bottleneck
 
 
 @dataclass(frozen=True, kw_only=True)
 class Row:
-    """What a condition, or the whole study, would ask.
+    """The cost of a condition, or of the whole study.
 
     Attributes:
         name: the condition.
-        episodes: how many it has.
-        played: how many of them were played for this estimate.
+        episodes: the number of its episodes.
+        played: the number of episodes that were played for this estimate.
         calls: questions.
         prompt_tokens: tokens of the questions.
         completion_tokens: tokens of the answers, as long as the scripted ones.
         most_completion_tokens: tokens of the answers at most; `None` if nothing limits them.
         usd: US dollars with answers as long as the scripted ones; `None` if the price is not known.
         most_usd: US dollars with answers as long as they may be; `None` likewise.
-        rounds: calls of an episode that wait for each other; of all conditions, those of the longest.
-        seconds: how long it takes at least.
-        held_up_by: what makes it take so long.
+        rounds: calls of an episode that wait for each other; for the study, those of its longest episode.
+        seconds: the least time that it takes.
+        held_up_by: the bottleneck of that time.
     """
 
     name: str
@@ -106,15 +107,15 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """What a study would cost.
+    """The cost of a study.
 
     Attributes:
-        study: its name.
-        rows: one per condition in which a model plays.
-        total: all of them.
-        prices: by model; `None` where it is not known.
-        counters: what counted each model's tokens.
-        pace: what was assumed for the time.
+        study: the study's name.
+        rows: one row per condition in which a model plays.
+        total: their sum.
+        prices: the price of each model; `None` where it is not known.
+        counters: the name of the counter of each model's tokens.
+        pace: the assumptions for the time.
     """
 
     study: str
@@ -125,7 +126,7 @@ class Cost:
     pace: Pace
 
     def to_json(self) -> dict[str, Any]:
-        """All of it as plain data."""
+        """The cost as plain data."""
         models = {
             model: {"price": price and price.to_json(), "tokens_counted_by": self.counters[model]}
             for model, price in self.prices.items()
@@ -151,10 +152,10 @@ def estimate_cost(
 
     Args:
         study: the study, with its players.
-        price_of: a model's price, or `None`.
-        pace: what is assumed of the endpoint.
-        episodes: how many episodes of each condition are played, if it has so many.
-        watch: is told which episode is begun.
+        price_of: gives a model's price, or `None`.
+        pace: the assumptions about the endpoint.
+        episodes: the number of episodes of each condition that are played at most.
+        watch: called with each episode that is begun.
 
     Raises:
         StudyError: no model plays in it.
@@ -163,7 +164,7 @@ def estimate_cost(
     if not models:
         raise StudyError(f"study '{study.name}': no language model plays in it, so it costs nothing; give --model NAME")
     chat = DryChat(scripted_answer, price_of)
-    found = []
+    estimated = []
     for condition in study.conditions:
         if not condition.asks_a_model:
             continue
@@ -171,57 +172,57 @@ def estimate_cost(
         for seed in seeds:
             watch(condition.name, seed)
             run_coroutine(play_episode(study.seed, condition, seed, chat))
-        # With what is played on after an episode, under names that begin with the episode's.
+        # What is played on after an episode has a name that begins with the episode's, such as talk/7/firm_0.
         names = [f"{condition.name}/{seed}" for seed in seeds]
-        asked = [one for key, one in chat.estimates.items() if "/".join(key.split("/")[:2]) in names]
-        if asked:
-            found.append((condition, len(seeds), asked))
-    rows = tuple(_row(condition, played, asked, pace) for condition, played, asked in found)
+        estimates = [estimate for key, estimate in chat.estimates.items() if "/".join(key.split("/")[:2]) in names]
+        if estimates:
+            estimated.append((condition, len(seeds), estimates))
+    rows = tuple(_condition_row(condition, played, estimates, pace) for condition, played, estimates in estimated)
     return Cost(
         study=study.name,
         rows=rows,
-        total=_total(rows, pace),
+        total=_total_row(rows, pace),
         prices={model: price_of(model) for model in models},
         counters={model: counter_for(model)[1] for model in models},
         pace=pace,
     )
 
 
-def _row(condition: Condition, played: int, asked: Sequence[Estimate], pace: Pace) -> Row:
+def _condition_row(condition: Condition, played: int, estimates: Sequence[Estimate], pace: Pace) -> Row:
     """A condition's figures, scaled from the episodes that were played."""
     total = len(condition.seeds)
     scale = total / played
 
-    def scaled(name: str) -> float | None:
-        values = [getattr(one, name) for one in asked]
+    def scale_up(name: str) -> float | None:
+        values = [getattr(estimate, name) for estimate in estimates]
         return None if None in values else sum(values) * scale
 
-    found: dict[str, Any] = {name: scaled(name) for name in _FIGURES}
-    rounds = (scaled("rounds") or 0.0) / total
-    row = Row(name=condition.name, episodes=total, played=played, rounds=rounds, seconds=0.0, held_up_by="", **found)
-    return _timed(row, [row], pace)
+    figures: dict[str, Any] = {name: scale_up(name) for name in _FIGURES}
+    rounds = (scale_up("rounds") or 0.0) / total
+    row = Row(name=condition.name, episodes=total, played=played, rounds=rounds, seconds=0.0, held_up_by="", **figures)
+    return _with_time(row, [row], pace)
 
 
-def _total(rows: Sequence[Row], pace: Pace) -> Row:
-    def summed(name: str) -> Any:
+def _total_row(rows: Sequence[Row], pace: Pace) -> Row:
+    def sum_over_rows(name: str) -> Any:
         values = [getattr(row, name) for row in rows]
         return None if None in values else sum(values)
 
-    sums = {name: summed(name) for name in ("episodes", "played", *_FIGURES)}
+    sums = {name: sum_over_rows(name) for name in ("episodes", "played", *_FIGURES)}
     longest = max((row.rounds for row in rows), default=0.0)
     row = Row(name="all", rounds=longest, seconds=0.0, held_up_by="", **sums)
-    return _timed(row, rows, pace)
+    return _with_time(row, rows, pace)
 
 
-def _timed(row: Row, parts: Sequence[Row], pace: Pace) -> Row:
-    seconds, why = pace.seconds(
+def _with_time(row: Row, parts: Sequence[Row], pace: Pace) -> Row:
+    seconds, bottleneck = pace.seconds(
         calls=row.calls,
         tokens=row.prompt_tokens + row.completion_tokens,
         rounds=sum(part.rounds * part.episodes for part in parts),
         longest=max((part.rounds for part in parts), default=0.0),
     )
-    return dataclasses.replace(row, seconds=seconds, held_up_by=why)
+    return dataclasses.replace(row, seconds=seconds, held_up_by=bottleneck)
 
 
-def _minutes(amount: float, per_minute: int | None) -> float:
+def _seconds_at_rate(amount: float, per_minute: int | None) -> float:
     return 0.0 if per_minute is None else MINUTE * amount / per_minute

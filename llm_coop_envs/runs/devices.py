@@ -1,4 +1,4 @@
-"""Where a session plays: this process, its SLURM task, and the nodes of a Ray cluster if it uses one."""
+"""The machines of a session: this one with its SLURM task, and the nodes of a Ray cluster if it uses one."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ import sys
 from typing import Any
 
 
-def devices() -> list[dict[str, Any]]:
-    """Each machine with `host`, `cores`, `load` or `used` cores, `memory` and `most_memory` in bytes, where known."""
-    here: dict[str, Any] = {"host": socket.gethostname(), "pid": os.getpid(), "cores": os.cpu_count()}
+def describe_devices() -> list[dict[str, Any]]:
+    """Describe each machine: `host`, `cores`, `load` or `used` cores, `memory` and `most_memory` in bytes if known."""
+    machine: dict[str, Any] = {"host": socket.gethostname(), "pid": os.getpid(), "cores": os.cpu_count()}
     with contextlib.suppress(OSError, AttributeError):
-        here["load"] = os.getloadavg()[0]
+        machine["load"] = os.getloadavg()[0]
     with contextlib.suppress(ImportError):
         import resource
 
         size = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        here["memory"] = size if sys.platform == "darwin" else size * 1024
+        machine["memory"] = size if sys.platform == "darwin" else size * 1024
     with contextlib.suppress(OSError, ValueError, AttributeError):
-        here["most_memory"] = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        machine["most_memory"] = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if "SLURM_JOB_ID" in os.environ:
-        here["slurm"] = "_".join(filter(None, map(os.environ.get, ("SLURM_JOB_ID", "SLURM_ARRAY_TASK_ID"))))
-    return [here, *_ray_nodes()]
+        machine["slurm"] = "_".join(filter(None, map(os.environ.get, ("SLURM_JOB_ID", "SLURM_ARRAY_TASK_ID"))))
+    return [machine, *_ray_nodes()]
 
 
 def _ray_nodes() -> list[dict[str, Any]]:

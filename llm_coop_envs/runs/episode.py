@@ -14,8 +14,8 @@ from llm_coop_envs.core.scenario import Event, Row
 from llm_coop_envs.policies import Policy, play_async
 from llm_coop_envs.policies.branching import Branching
 from llm_coop_envs.policies.switching import Successor, Switching
-from llm_coop_envs.studies.players import Described, Learns, Recorded, make_policy
-from llm_coop_envs.studies.study import Condition, Player, PolicyChange, assign_seats
+from llm_coop_envs.studies.conditions import Condition, Player, PolicyChange, assign_seats
+from llm_coop_envs.studies.players import BackgroundReader, EpisodeLearner, RecordingPolicy, make_policy
 from llm_coop_envs.treatments.regulator import SEAT
 
 if TYPE_CHECKING:
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Played:
+class PlayedEpisode:
     """An episode that was played.
 
     Attributes:
-        policies: the policy of each seat, by full name.
+        policies: the full name of each seat's policy.
         events: the recorded events.
         returns: each agent's sum of rewards.
-        answers: for each policy that asked a model, what became of the answers.
-        measures: what was measured of learning before the episode, and by playing on after it.
-        people: who sat in the seats, if a population did: each column's values and everybody's code.
+        answers: for each policy that asked a model, its record of the answers.
+        measures: measures of learning before the episode, and of playing on after it.
+        people: the people in the seats, if there is a population: the values of each column, and everybody's code.
     """
 
     policies: dict[str, str]
@@ -52,17 +52,17 @@ async def play_episode(
     policy_seed: np.random.SeedSequence | None = None,
     on_step: Callable[[ScenarioEnv], None] | None = None,
     on_begin: Callable[[Sequence[Policy]], None] | None = None,
-) -> Played:
+) -> PlayedEpisode:
     """Play one episode.
 
     Args:
         study_seed: the study's seed.
-        condition: what is played.
+        condition: the condition.
         seed: the environment's seed.
         chat: answers the questions of policies that ask a model.
-        policy_seed: where the policies' generators come from; by default from the other three.
+        policy_seed: seeds the policies' generators; by default made from study, condition and seed.
         on_step: called after the episode's start and after every step.
-        on_begin: given all policies before the episode's start.
+        on_begin: called with all policies before the episode's start.
     """
     env = condition.spec.environment(record=True, **condition.settings)
     seating, deciding = episode_randomness(study_seed, condition.streams, seed).spawn(2)
@@ -71,58 +71,56 @@ async def play_episode(
     if condition.crowd is not None:
         people = condition.crowd.draw(sum(agent != SEAT for agent in env.possible_agents), seating.spawn(1)[0])
     players = assign_seats(condition, env.possible_agents, np.random.default_rng(seating), people)
-    deciding_for: dict[int, Policy] = {}
-    made: list[tuple[str, Policy]] = []
-    for player in players.values():
-        if id(player) not in deciding_for:
-            deciding_for[id(player)], parts = _seated(condition, player, chat)
-            made += parts
-    seats = {agent: deciding_for[id(player)] for agent, player in players.items()}
+    seats, policies = _make_policies(condition, players, chat)
     name = f"{condition.name}/{seed}"
     measures: Row = {}
     answers: list[dict[str, Any]] = []
     if people is not None:
-        answers = await _describe(condition, people, seats, [policy for _, policy in made], chat, name)
-    for _, policy in made:
-        if isinstance(policy, Learns):
+        answers = await _give_backgrounds(condition, people, seats, [policy for _, policy in policies], chat, name)
+    for _, policy in policies:
+        if isinstance(policy, EpisodeLearner):
             measures |= policy.learn(env.settings, study_seed, condition.seeds.index(seed))
     if on_begin is not None:
-        on_begin([policy for _, policy in made])
-    follow = _told(condition.changes, on_step) if condition.changes else on_step
+        on_begin([policy for _, policy in policies])
+    follow = _record_changes(condition.changes, on_step) if condition.changes else on_step
     returns = await play_async(env, seats, seed=seed, policy_seed=deciding, on_step=follow, name=name)
-    played = Played(
+    played = PlayedEpisode(
         policies={agent: player.policy for agent, player in players.items()},
         events=env.events,
         returns=returns,
         answers=[
             *answers,
-            *({"policy": name, **policy.record()} for name, policy in made if isinstance(policy, Recorded)),
+            *({"policy": name, **policy.record()} for name, policy in policies if isinstance(policy, RecordingPolicy)),
         ],
         measures=measures,
-        people={} if people is None else people.to_json({name for one in players.values() for name in one.cell}),
+        people={} if people is None else people.to_json({name for player in players.values() for name in player.cell}),
     )
-    after = condition.afterwards()
-    if after is not None:
-        longer = condition.spec.environment(record=True, **{**condition.settings, **after.longer(env.settings)})
+    afterwards = condition.afterwards()
+    if afterwards is not None:  # the same game again, with rounds to play on in
+        longer = condition.spec.environment(record=True, **{**condition.settings, **afterwards.longer(env.settings)})
         game = Branching(longer, seats, seed=seed, policy_seed=deciding, name=name, played=env.events)
-        measures |= await after.measure(game)
+        measures |= await afterwards.measure(game)
     return played
 
 
-async def _describe(
+async def _give_backgrounds(
     condition: Condition,
     people: People,
     seats: Mapping[str, Policy],
-    made: Sequence[Policy],
+    policies: Sequence[Policy],
     chat: Chat | None,
     name: str,
 ) -> list[dict[str, Any]]:
-    """Tell policies that want to know who sits in their seats; what became of the answers of who wrote it."""
-    told = [policy for policy in made if isinstance(policy, Described)]
-    if people.population.background is None or not told:
+    """Give the backgrounds of the people in the seats to policies that read them.
+
+    Returns:
+        The writer's record of its answers, if a language model wrote the backgrounds.
+    """
+    readers = [policy for policy in policies if isinstance(policy, BackgroundReader)]
+    if people.population.background is None or not readers:
         return []
-    # Rules read nothing; of seats whose policy changes it is not known who will.
-    rules = [policy for policy in seats.values() if policy in made and policy not in told]
+    # No background for seats that rules play throughout; a seat whose policy changes may get a reader later.
+    rules = [policy for policy in seats.values() if policy in policies and policy not in readers]
     mine = {seat: i for i, (seat, policy) in enumerate(seats.items()) if seat != SEAT and policy not in rules}
     answers = []
     backgrounds: Mapping[str, str]
@@ -134,45 +132,67 @@ async def _describe(
         answers = [writer.record()]
     else:
         backgrounds = people.backgrounds(mine)
-    for policy in told:
+    for policy in readers:
         policy.backgrounds = backgrounds
     return answers
 
 
-def _told(
+def _record_changes(
     changes: Sequence[PolicyChange], on_step: Callable[[ScenarioEnv], None] | None
 ) -> Callable[[ScenarioEnv], None]:
-    """Record which changes of policies hold, where others did before; those of settings are told by the environment."""
-    before: list[PolicyChange] = []
+    """Record an event where other changes of policies hold than before; the environment records those of settings."""
+    previous: list[PolicyChange] = []
 
     def follow(env: ScenarioEnv) -> None:
-        nonlocal before
-        holding = [one for one in changes if one.when.holds(env.round)]
-        if holding != before and not env.over:
-            env.emit("change", policies=[one.to_json() for one in holding])
-            before = holding
+        nonlocal previous
+        holding = [change for change in changes if change.when.holds(env.round)]
+        if holding != previous and not env.over:
+            env.emit("change", policies=[change.to_json() for change in holding])
+            previous = holding
         if on_step is not None:
             on_step(env)
 
     return follow
 
 
-def _seated(condition: Condition, player: Player, chat: Chat | None) -> tuple[Policy, list[tuple[str, Policy]]]:
-    """Who decides for a player's seats, and all policies of which that is made, each with its name."""
+def _make_policies(
+    condition: Condition, players: Mapping[str, Player], chat: Chat | None
+) -> tuple[dict[str, Policy], list[tuple[str, Policy]]]:
+    """The policy of each seat, equal players sharing one; and all policies that these consist of, with their names."""
+    policy_of: dict[int, Policy] = {}
+    named_policies: list[tuple[str, Policy]] = []
+    for player in players.values():
+        if id(player) not in policy_of:
+            policy_of[id(player)], parts = _make_player_policies(condition, player, chat)
+            named_policies += parts
+    return {agent: policy_of[id(player)] for agent, player in players.items()}, named_policies
 
-    def make(one: Player) -> Policy:
-        return make_policy(condition.scenario, one.policy, one.options, chat)
+
+def _make_player_policies(
+    condition: Condition, player: Player, chat: Chat | None
+) -> tuple[Policy, list[tuple[str, Policy]]]:
+    """The policy that decides for a player's seats, and the policies that it switches between, with their names."""
+
+    def make(chosen: Player) -> Policy:
+        return make_policy(condition.scenario, chosen.policy, chosen.options, chat)
 
     policy = make(player)
-    later = [(when, after, make(after)) for when, before, after in condition.successors if before == player]
-    parts = [(player.policy, policy), *((after.policy, made) for _, after, made in later)]
+    later = [
+        (when, successor, make(successor)) for when, replaced, successor in condition.successors if replaced == player
+    ]
+    parts = [
+        (player.policy, policy),
+        *((successor.policy, successor_policy) for _, successor, successor_policy in later),
+    ]
     if not later:
         return policy, parts
-    return Switching(policy, [Successor(change=when, policy=made) for when, _, made in later]), parts
+    return Switching(
+        policy, [Successor(change=when, policy=successor_policy) for when, _, successor_policy in later]
+    ), parts
 
 
 def episode_randomness(study_seed: int, streams: str, seed: int) -> np.random.SeedSequence:
-    """Where an episode's policies get their randomness.
+    """The seed sequence of an episode's policies.
 
     It depends on these three values only: not on the process, the order of episodes, or Python's hash seed.
 
@@ -182,5 +202,5 @@ def episode_randomness(study_seed: int, streams: str, seed: int) -> np.random.Se
         seed: the environment's seed.
     """
     digest = hashlib.sha256(streams.encode()).digest()
-    words = np.frombuffer(digest[:16], dtype="<u4").tolist()
-    return np.random.SeedSequence([study_seed, *words, seed])
+    name_words = np.frombuffer(digest[:16], dtype="<u4").tolist()
+    return np.random.SeedSequence([study_seed, *name_words, seed])

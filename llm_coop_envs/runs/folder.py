@@ -1,9 +1,9 @@
-"""The folder of a study's run: what it holds besides the manifest, and how it is made, continued and read.
+"""The folder of a study's run: make, continue and read it.
 
 run.json              the manifest: study, conditions, players; see `storage.folder`
 study.yaml            the study file as it was given
-events/<condition>/<seed>.jsonl.gz   one episode each; whole or not there
-episodes.parquet, rounds_<scenario>.parquet, messages.parquet   made from the events when all are there
+events/<condition>/<seed>.jsonl.gz   one whole episode each
+episodes.parquet, rounds_<scenario>.parquet, messages.parquet   made from the events when all episodes are there
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ from typing import Any, ClassVar
 from llm_coop_envs.core.scenario import Event
 from llm_coop_envs.core.settings import plain
 from llm_coop_envs.errors import RunError
-from llm_coop_envs.runs.episode import Played
-from llm_coop_envs.runs.provenance import merged, named, program_of
+from llm_coop_envs.runs.episode import PlayedEpisode
+from llm_coop_envs.runs.provenance import merge_programs, program_of, program_title
 from llm_coop_envs.storage.files import fingerprint, pack_lines, read_lines, read_lines_and_fingerprint, write_whole
 from llm_coop_envs.storage.folder import MANIFEST, DamagedManifest, RunFolder
 from llm_coop_envs.storage.lock import lock_folder
+from llm_coop_envs.studies.conditions import Condition
 from llm_coop_envs.studies.families import Primary
-from llm_coop_envs.studies.players import asks_a_model, describe_model, label
-from llm_coop_envs.studies.study import Condition, Study
+from llm_coop_envs.studies.players import asks_a_model, describe_model, policy_label
+from llm_coop_envs.studies.study import Study
 
 EPISODE_FORMAT = 2
 EPISODE = "episode"
@@ -37,7 +38,7 @@ STUDY = "study.yaml"
 
 @dataclass(kw_only=True)
 class Run(RunFolder):
-    """A study's run as its folder tells it."""
+    """A study's run, read from its folder."""
 
     kind: ClassVar[str] = "study"
     begun_with: ClassVar[str] = "the study, --policy, --seat and --seed"
@@ -49,23 +50,29 @@ class Run(RunFolder):
 
     @cached_property
     def conditions(self) -> tuple[Condition, ...]:
-        """What is played."""
+        """The conditions of the study."""
         return tuple(Condition.from_json(condition) for condition in self.manifest["conditions"])
 
     def _repr_html_(self) -> str:
-        """What a notebook shows."""
+        """The run in a notebook."""
         from llm_coop_envs.runs.notebook import run_html
 
-        return run_html(self)
+        return run_html(self.folder, self.manifest, self.conditions, self.finished())
 
     @property
     def title(self) -> str:
-        """What the run is called in errors."""
+        """The run's name in errors."""
         return f"a run of '{self.manifest['study']}'"
 
     def _check(self) -> None:
-        held = self.manifest
-        _ = held["study"], self.total, dict(held["program"]), int(held["finished"]), list(held["models"])
+        manifest = self.manifest
+        _ = (
+            manifest["study"],
+            self.total,
+            dict(manifest["program"]),
+            int(manifest["finished"]),
+            list(manifest["models"]),
+        )
 
     @property
     def episodes(self) -> list[tuple[Condition, int]]:
@@ -74,16 +81,16 @@ class Run(RunFolder):
 
     @property
     def total(self) -> int:
-        """How many episodes the study has."""
+        """The number of episodes of the study."""
         return sum(len(c.seeds) for c in self.conditions)
 
     def events_path(self, condition: str, seed: int) -> Path:
-        """Where an episode's events are, or will be."""
+        """The file of an episode's events, which need not be there yet."""
         return self.folder.joinpath(self.events_name(condition, seed))
 
     @staticmethod
     def events_name(condition: str, seed: int) -> str:
-        """What the manifest calls that file."""
+        """The manifest's name for that file."""
         return f"events/{condition}/{seed}.jsonl.gz"
 
     @property
@@ -91,7 +98,7 @@ class Run(RunFolder):
         """The study file as it was given.
 
         Raises:
-            RunError: the copy is not there, or no text.
+            RunError: the copy is missing, or no UTF-8 text.
         """
         path = self.folder / STUDY
         try:
@@ -102,34 +109,34 @@ class Run(RunFolder):
             raise RunError(f"{path}: is no UTF-8 text ({error.reason} at byte {error.start}); restore it") from error
 
     def begin(self, **record: Any) -> int:
-        """See `RunFolder.begin`; which program plays is noted, too."""
+        """Begin a session, as `RunFolder.begin`, and record the hashes of the program that plays it."""
         for condition in self.conditions:
-            self.change(program=merged(self.manifest["program"], program_of(condition)))
+            self.change(program=merge_programs(self.manifest["program"], program_of(condition)))
         return super().begin(**record)
 
-    def mixed(self) -> list[str]:
-        """A sentence on everything that changed in the program between sessions that played."""
+    def program_changes(self) -> list[str]:
+        """A sentence on each part of the program that changed between sessions of the run."""
+        changed = [program_title(name) for name, hashes in self.manifest["program"].items() if len(hashes) > 1]
         return [
-            f"{named(name)[0].upper()}{named(name)[1:]} changed while the run was being played; episodes before and "
-            "after may not be comparable"
-            for name, found in self.manifest["program"].items()
-            if len(found) > 1
+            f"{part[0].upper()}{part[1:]} changed while the run was being played; episodes before and after may not be "
+            "comparable"
+            for part in changed
         ]
 
     def finished(self) -> set[tuple[str, int]]:
-        """The episodes whose events are there, as (condition, seed)."""
-        found = set()
-        for one in self.conditions:
+        """The episodes whose events have been written, as (condition, seed)."""
+        finished = set()
+        for condition in self.conditions:
             with (
                 contextlib.suppress(FileNotFoundError, NotADirectoryError),
-                os.scandir(self.folder / "events" / one.name) as entries,
+                os.scandir(self.folder / "events" / condition.name) as entries,
             ):
                 names = {entry.name for entry in entries if entry.is_file()}
-                found |= {(one.name, seed) for seed in one.seeds if f"{seed}.jsonl.gz" in names}
-        return found
+                finished |= {(condition.name, seed) for seed in condition.seeds if f"{seed}.jsonl.gz" in names}
+        return finished
 
-    def unrecorded(self) -> dict[str, str]:
-        """What the manifest is to record of the episodes that are there and not in it."""
+    def unrecorded_files(self) -> dict[str, str]:
+        """The finished episodes that the manifest does not record yet, as names of files with their fingerprints."""
         new = [episode for episode in self.finished() if self.events_name(*episode) not in self.manifest["files"]]
         return self.fingerprints(*(self.events_path(*episode) for episode in new))
 
@@ -137,39 +144,39 @@ class Run(RunFolder):
         """An episode's header and its events.
 
         Raises:
-            RunError: they are missing or damaged, or not what this run wrote there.
+            RunError: the file is missing or damaged, or not the one that this run wrote.
         """
         path = self.events_path(condition, seed)
         records, fingerprint = read_lines_and_fingerprint(path)
         header, *events = records or [None]
         if not is_episode(header, events):
             raise RunError(f"{path}: is no whole episode; delete it and run the study again to replace it")
-        why = self._foreign(fingerprint, header, condition, seed)
-        if why:
-            raise RunError(f"{path}: {why}; restore it, or run the study again with -o to replace it")
+        reason = self._why_foreign(fingerprint, header, condition, seed)
+        if reason:
+            raise RunError(f"{path}: {reason}; restore it, or run the study again with -o to replace it")
         return header, events
 
-    def _foreign(self, fingerprint: str, header: Mapping[str, Any], condition: str, seed: int) -> str:
-        """Why a file cannot be this run's episode; empty if it can."""
+    def _why_foreign(self, fingerprint: str, header: Mapping[str, Any], condition: str, seed: int) -> str:
+        """The reason why a file cannot be this run's episode; empty if it can."""
         if header.get("format") != EPISODE_FORMAT:
             return f"has format {header.get('format')!r}, this version of llm-coop-envs reads format {EPISODE_FORMAT}"
-        held = header.get("condition"), header.get("seed")
-        if held != (condition, seed):
-            return f"holds another episode (condition '{held[0]}', seed {held[1]})"
+        episode_key = header.get("condition"), header.get("seed")
+        if episode_key != (condition, seed):
+            return f"holds another episode (condition '{episode_key[0]}', seed {episode_key[1]})"
         if header.get("study") != self.manifest["digest"]:
             return "was played in another study, or with other settings"
-        for name, one in header.get("program", {}).items():
-            if one not in self.manifest["program"].get(name, ()):
-                return f"was played by another version of {named(name)} than this run"
+        for name, program_hash in header.get("program", {}).items():
+            if program_hash not in self.manifest["program"].get(name, ()):
+                return f"was played by another version of {program_title(name)} than this run"
         if fingerprint != self.manifest["files"].get(self.events_name(condition, seed), fingerprint):
             return "is not what this run wrote (an episode of another run of the same study, or changed since)"
         return ""
 
-    def episode_records(self, condition: str, seed: int, played: Played) -> list[Any]:
-        """What is kept of an episode: a header that says what was played, then the environment's events."""
+    def episode_records(self, condition: str, seed: int, played: PlayedEpisode) -> list[Any]:
+        """The records of an episode's file: a header that says what was played, then the environment's events."""
         header: dict[str, Any] = {"type": EPISODE, "format": EPISODE_FORMAT, "condition": condition, "seed": seed}
         header["study"] = self.manifest["digest"]
-        header["program"] = program_of(next(one for one in self.conditions if one.name == condition))
+        header["program"] = program_of(next(candidate for candidate in self.conditions if candidate.name == condition))
         header["policies"] = played.policies
         if played.answers:
             header["answers"] = played.answers
@@ -179,11 +186,11 @@ class Run(RunFolder):
             header["measures"] = played.measures
         return [header, *played.events]
 
-    def write_events(self, condition: str, seed: int, played: Played) -> dict[str, str]:
-        """Keep an episode.
+    def write_events(self, condition: str, seed: int, played: PlayedEpisode) -> dict[str, str]:
+        """Write an episode's file.
 
         Returns:
-            What the manifest is to record of the file; see `RunFolder.fingerprints`.
+            What the manifest is to record of the file, as `RunFolder.fingerprints` says.
 
         Raises:
             RunError: it cannot be written.
@@ -203,28 +210,28 @@ def is_episode(header: Any, events: list[Any]) -> bool:
 
 
 def open_run(folder: Path) -> Run:
-    """A study's run; see `RunFolder.open`."""
+    """Open a study's run folder, as `RunFolder.open`."""
     return Run.open(folder)
 
 
 def study_of(run: Run, *, reached: bool = True) -> Study:
-    """The study that a run plays, its models reached as in the last session that asked them.
+    """The study that a run plays, with the endpoints of the last session that asked its models.
 
     Args:
         run: the run.
-        reached: insist that the run says where its models are; false if that is said elsewhere, or nobody is asked.
+        reached: whether the run must say where its models are reached; false if the caller knows, or asks nobody.
 
     Raises:
-        RunError: the copy of the study file is not there, or it is not known where a model is reached: prompts must
-            not go to whoever the default is.
+        RunError: the copy of the study file is missing, or a model's endpoint is not known: prompts must not go to a
+            default one.
     """
     manifest = run.manifest
     endpoints: dict[str, dict[str, Any]] = {}
     for session in manifest["sessions"]:
-        for one in session.get("asking", {}).get("endpoints", []):
-            endpoints[one["model"]] = {name: value for name, value in one.items() if name != "model"}
-    asked = {name for one in run.conditions for name in one.policies if asks_a_model(name)}
-    lost = {name.partition(":")[2] for name in asked} - endpoints.keys()
+        for endpoint in session.get("asking", {}).get("endpoints", []):
+            endpoints[endpoint["model"]] = {name: value for name, value in endpoint.items() if name != "model"}
+    asking_policies = {name for condition in run.conditions for name in condition.policies if asks_a_model(name)}
+    lost = {name.partition(":")[2] for name in asking_policies} - endpoints.keys()
     if lost and reached:
         raise RunError(
             f"{run.folder}: does not say where {min(lost)} is reached (its session could not be noted, or the manifest "
@@ -235,7 +242,7 @@ def study_of(run: Run, *, reached: bool = True) -> Study:
         description=manifest["description"],
         seed=manifest["seed"],
         conditions=tuple(
-            condition.reached(lambda one: endpoints.get(one.policy.partition(":")[2], {}))
+            condition.with_endpoints(lambda player: endpoints.get(player.policy.partition(":")[2], {}))
             for condition in run.conditions
         ),
         measures=tuple(manifest["measures"]),
@@ -243,36 +250,36 @@ def study_of(run: Run, *, reached: bool = True) -> Study:
         given=tuple(manifest.get("given", ())),
         source=manifest.get("source", ""),
         settles=tuple(manifest.get("settles", ())),
-        primary=Primary.of(manifest),
+        primary=Primary.from_manifest(manifest),
     )
 
 
-def described_models(study: Study) -> list[dict[str, Any]]:
-    """What a run records of the language models in its seats: settings, prompt pack with its hash, token counter."""
-    found: list[dict[str, Any]] = []
+def describe_models(study: Study) -> list[dict[str, Any]]:
+    """The records of the language models in a study's seats: settings, prompt pack with its hash, token counter."""
+    descriptions: list[dict[str, Any]] = []
     played = {condition.scenario for condition in study.conditions}
     for player in study.models:
-        one = {"policy": player.policy, "options": plain(player.options)}
-        one.update(describe_model(player.policy, player.options, played))
-        if one not in found:
-            found.append(one)
-    return found
+        description = {"policy": player.policy, "options": plain(player.options)}
+        description.update(describe_model(player.policy, player.options, played))
+        if description not in descriptions:
+            descriptions.append(description)
+    return descriptions
 
 
-def make_run(study: Study, folder: Path, models: Sequence[dict[str, Any]] = (), **more: Any) -> Run:
+def make_run(study: Study, folder: Path, models: Sequence[dict[str, Any]] = (), **extra: Any) -> Run:
     """Begin a run in a folder, or continue the one that is there; a lost or damaged manifest is rebuilt.
 
     Args:
-        study: what is played.
+        study: the study that is played.
         folder: a new or empty folder, or one that holds a run of the same study.
-        models: what is recorded of the language models that play.
-        **more: what else the manifest of a new run says.
+        models: the records of the language models that play, as `describe_models` makes them.
+        **extra: further fields of a new run's manifest.
 
     Raises:
         RunError: the folder holds something else, or cannot be written.
     """
     about = {
-        **more,
+        **extra,
         "study": study.name,
         "description": study.description,
         **({"source": study.source, "settles": list(study.settles)} if study.source or study.settles else {}),
@@ -281,7 +288,7 @@ def make_run(study: Study, folder: Path, models: Sequence[dict[str, Any]] = (), 
         "given": list(study.given),
         "episodes": sum(len(c.seeds) for c in study.conditions),
         "finished": 0,
-        "policies": {name: label(name) for c in study.conditions for name in c.policies},
+        "policies": {name: policy_label(name) for c in study.conditions for name in c.policies},
         "models": list(models),
         "conditions": [c.to_json() for c in study.conditions],
         "program": {},
@@ -289,28 +296,28 @@ def make_run(study: Study, folder: Path, models: Sequence[dict[str, Any]] = (), 
     files = {STUDY: study.text.encode()}
     lost = (folder / STUDY).is_file() and not (folder / MANIFEST).exists()
     try:
-        run = _rebuilt(study, folder, about) if lost else Run.make(folder, study.identity, files=files, **about)
+        run = _rebuild(study, folder, about) if lost else Run.make(folder, study.identity, files=files, **about)
     except DamagedManifest:
-        run = _rebuilt(study, folder, about)
-    check_words(run, models)
+        run = _rebuild(study, folder, about)
+    check_prompts(run, models)
     return run
 
 
-def _rebuilt(study: Study, folder: Path, about: Mapping[str, Any]) -> Run:
-    """A new manifest for a folder that lost its own; what was played says whether it is this study's.
+def _rebuild(study: Study, folder: Path, about: Mapping[str, Any]) -> Run:
+    """Write a new manifest for a folder that lost its own, if its episodes are those of this study.
 
     Raises:
-        RunError: it is another study's, or another process is writing there.
+        RunError: they are another study's, or another process is writing there.
     """
     path, copy = folder / MANIFEST, folder / STUDY
     program: dict[str, list[str]] = {}
     others: list[Path] = []
     with lock_folder(folder):
         for episode in sorted((folder / "events").glob("*/*.jsonl.gz")):
-            with contextlib.suppress(RunError):  # what is damaged is played again
+            with contextlib.suppress(RunError):  # damaged episodes are played again
                 header, *events = read_lines(episode) or [None]
                 if is_episode(header, events):
-                    program = merged(program, header.get("program", {}))
+                    program = merge_programs(program, header.get("program", {}))
                     others += [episode] if header.get("study") != study.digest else []
         if not program and copy.is_file() and copy.read_bytes() != study.text.encode():
             others.append(copy)
@@ -327,28 +334,31 @@ def _rebuilt(study: Study, folder: Path, about: Mapping[str, Any]) -> Run:
         return Run.new(folder, study.identity, **{**about, "program": program, "rebuilt": True, "files": recorded})
 
 
-def check_words(run: Run, models: Sequence[dict[str, Any]]) -> None:
+def check_prompts(run: Run, models: Sequence[dict[str, Any]]) -> None:
     """Refuse to continue or replay a run with prompts other than those that it was begun with.
 
     Raises:
-        RunError: a model's prompt pack is another one, or its tokens are counted otherwise.
+        RunError: a model's prompt pack changed, or its tokens are counted in another way.
     """
-    begun = {json.dumps([one["policy"], one["options"]], sort_keys=True): one for one in run.manifest.get("models", [])}
+    begun = {
+        json.dumps([model["policy"], model["options"]], sort_keys=True): model
+        for model in run.manifest.get("models", [])
+    }
     for now in models:
-        before = begun.get(json.dumps([now["policy"], now["options"]], sort_keys=True), now)
-        if before["pack"] != now["pack"]:
-            name, old, new = before["pack"]["name"], _version(before["pack"]), _version(now["pack"])
+        recorded = begun.get(json.dumps([now["policy"], now["options"]], sort_keys=True), now)
+        if recorded["pack"] != now["pack"]:
+            name, old, new = recorded["pack"]["name"], _pack_version(recorded["pack"]), _pack_version(now["pack"])
             raise RunError(
                 f"{run.folder}: was begun with other prompts (pack {name}: {old}, now {new}); use the pack or the "
                 "version of llm-coop-envs that it was begun with, or begin a new run folder"
             )
-        if before["token_counter"] != now["token_counter"]:
+        if recorded["token_counter"] != now["token_counter"]:
             raise RunError(
-                f"{run.folder}: was begun with prompts measured by '{before['token_counter']}', now it is "
+                f"{run.folder}: was begun with prompts measured by '{recorded['token_counter']}', now it is "
                 f"'{now['token_counter']}' (tiktoken or litellm was installed or removed); go back, or begin a new run "
                 "folder"
             )
 
 
-def _version(pack: Mapping[str, Any]) -> str:
+def _pack_version(pack: Mapping[str, Any]) -> str:
     return f"version {pack['version']}, hash {pack['digest']}"

@@ -1,4 +1,4 @@
-"""A game with people in a window."""
+"""Play a game with people in a window."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from llm_coop_envs.errors import WindowError
 from llm_coop_envs.policies.human.window import WindowHuman
 from llm_coop_envs.render.screen.canvas import View
 from llm_coop_envs.render.screen.player_window import PlayerWindow
-from llm_coop_envs.runs.human_game import HumanGame, Result, play_game
+from llm_coop_envs.runs.human_game import GameResult, HumanGame, play_game
 
 
 async def play_in_window(
     game: HumanGame, choose: Callable[[], Path], *, command: str = "", notify: Callable[[str], None] = lambda _: None
-) -> tuple[Path, Result]:
+) -> tuple[Path, GameResult]:
     """Play a game in a window, otherwise as `play_game`; returns the run folder too.
 
-    The folder is chosen once it is sure that there is a window.
+    The folder is chosen once the window is open, so that none is made in vain.
 
     Raises:
         WindowError: there is no display.
@@ -30,7 +30,7 @@ async def play_in_window(
     title = f"{game.condition.scenario}: {', '.join(game.seats)}"
     window = PlayerWindow(title=title, players=mine, view=View(selected=mine[0], colour="target"))
     try:
-        # The game's own beginning, so that the window opens before a folder is made.
+        # The window opens on the game's first scene before a folder is made.
         window.look(env.scene())
     except WindowError as error:
         reason = str(error).split(";")[0]
@@ -53,7 +53,7 @@ async def play_in_window(
             command=command,
             notify=notify,
         )
-        if not result.left:
+        if not result.person_left:
             window.end(played.scene(), "The game is over.")
         await human.close()
     finally:

@@ -1,4 +1,4 @@
-"""Ctrl-C while a run is played, and what else asks it to stop."""
+"""Ctrl-C and other requests to stop while a run is played."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from llm_coop_envs.util.interrupts import on_interrupt
 
 
 class Interrupts:
-    """Ctrl-C, first as a request, then as an order."""
+    """Counts Ctrl-C: the first one asks the run to stop, the second one ends it at once."""
 
     def __init__(self, watcher: Watcher) -> None:
         self._watcher = watcher
@@ -28,17 +28,17 @@ class Interrupts:
         """Listen no more."""
         self._heard.__exit__(None, None, None)
 
-    def asked(self) -> bool:
-        """Whether there was one."""
+    def is_stop_requested(self) -> bool:
+        """Whether the run is to stop."""
         return self._count > 0
 
     def stop(self) -> None:
-        """As the first Ctrl-C, if there was none yet; from any thread."""
+        """Act as the first Ctrl-C, if there was none yet; may be called from any thread."""
         if not self._count:
             self._hear(signal.SIGINT, None)
 
     def listen(self, listener: Callable[[int], None] | None) -> None:
-        """Tell someone the count of every Ctrl-C from now on, who also obeys the second one; `None` for nobody."""
+        """Call a listener with the count at every Ctrl-C; it then also handles the second one. `None` removes it."""
         self._listener = listener
         if self._count and listener is not None:
             listener(self._count)

@@ -1,8 +1,8 @@
-"""A judgement as a run folder of its own: begun, stopped and continued like any run, and paid for once.
+"""Let a language model judge messages, in a run folder that is stopped and continued like any run.
 
 run.json              the manifest: the rubric with its hash, the model, what is judged; see `storage.folder`
-journal/              what was asked and answered
-verdicts.jsonl.gz     one record per statement, when all are judged
+journal/              questions and answers
+verdicts.jsonl.gz     one record per statement, written when all are judged
 """
 
 from __future__ import annotations
@@ -17,9 +17,17 @@ import numpy as np
 
 from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.errors import RunError
-from llm_coop_envs.measures.judging import Statement, agreement, counted, judge, statements, together, verdict_rows
+from llm_coop_envs.measures.judging import (
+    Statement,
+    collect_statements,
+    count_kinds,
+    joint_round_share,
+    judge,
+    measure_agreement,
+    verdict_rows,
+)
 from llm_coop_envs.measures.rubric import NAME, VERSION, digest
-from llm_coop_envs.measures.synthetic_worlds import RULE, kappa, planted_of, roc, world_played
+from llm_coop_envs.measures.synthetic_worlds import RULE, find_synthetic_worlds, kappa, play_and_record_world, roc
 from llm_coop_envs.policies.llm.asking.estimate import DryChat, Estimate
 from llm_coop_envs.policies.llm.asking.prices import Price
 from llm_coop_envs.policies.llm.clients import Endpoint
@@ -34,14 +42,14 @@ from llm_coop_envs.util.waiting import run_coroutine
 
 VERDICTS = "verdicts.jsonl.gz"
 PLANTED = "planted"
-"""What worlds of known intent are called as the source of what is judged."""
+"""The source of talk from synthetic worlds of known intent, as recorded in a judgement's manifest."""
 PLANTED_SEED = 2_000_000
-"""The first seed of worlds that a judge is tried on; no rule was chosen or is reported on these."""
+"""The first seed of the worlds that test a judge; no rule was chosen or is reported on worlds with these seeds."""
 
 
 @dataclass(kw_only=True)
 class Judgement(RunFolder):
-    """A judgement as its folder tells it."""
+    """A judgement, read from its folder."""
 
     kind: ClassVar[str] = "judge"
     begun_with: ClassVar[str] = "the model and the settings"
@@ -49,86 +57,98 @@ class Judgement(RunFolder):
 
     @property
     def title(self) -> str:
-        """What it is called in errors."""
+        """The judgement's name in errors."""
         return "a judgement"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Material:
-    """What is judged.
+    """The statements that are judged.
 
     Attributes:
-        source: what names it for good: the digest of the run, or the worlds.
-        said: the statements.
-        truth: whether players meant to work together, by episode, where that is known.
-        rounds: of how many rounds with talk of each episode, the first ones; `None` for all.
+        source: the digest of the run, or the name of the worlds, that they come from.
+        talk: the statements.
+        truth: whether the players of an episode intended to collude, where that is known.
+        rounds: the number of rounds with talk of each episode, counted from its first; `None` for all.
     """
 
     source: str
-    said: Sequence[Statement]
+    talk: Sequence[Statement]
     truth: Mapping[str, bool]
     rounds: int | None = None
 
 
-def of_run(run: Run, episodes: int | None = None, rounds: int | None = None) -> Material:
-    """The talk of a run's finished episodes: of the first so many of each condition, and their first so many rounds.
+def collect_run_talk(run: Run, episodes: int | None = None, rounds: int | None = None) -> Material:
+    """Collect the talk of a run's finished episodes.
+
+    Args:
+        run: the run.
+        episodes: how many of each condition, the first ones; `None` for all.
+        rounds: how many rounds with talk of each, the first ones; `None` for all.
 
     Raises:
         RunError: an episode is damaged, or nobody said anything.
     """
-    there, said = run.finished(), []
+    finished, spoken = run.finished(), []
     for condition in run.conditions:
-        for seed in [seed for seed in condition.seeds if (condition.name, seed) in there][:episodes]:
+        for seed in [seed for seed in condition.seeds if (condition.name, seed) in finished][:episodes]:
             events = run.read_events(condition.name, seed)[1]
             if condition.settings["talk"] and condition.spec.measured.asked is not None:
-                said += _first(statements(f"{condition.name}/{seed}", events, condition.spec), rounds)
-    if not said:
+                spoken += _first_talk_rounds(
+                    collect_statements(f"{condition.name}/{seed}", events, condition.spec), rounds
+                )
+    if not spoken:
         raise RunError(f"{run.folder}: nobody said anything in its finished episodes; there is nothing to judge")
-    return Material(source=run.manifest["digest"], said=said, truth={}, rounds=rounds)
+    return Material(source=run.manifest["digest"], talk=spoken, truth={}, rounds=rounds)
 
 
-def _first(said: Sequence[Statement], rounds: int | None) -> list[Statement]:
-    """What is said in the first so many rounds with talk."""
-    kept = set(sorted({one.round for one in said})[:rounds])
-    return [one for one in said if one.round in kept]
+def _first_talk_rounds(spoken: Sequence[Statement], rounds: int | None) -> list[Statement]:
+    """The statements of the first rounds that have any."""
+    first_rounds = set(sorted({statement.round for statement in spoken})[:rounds])
+    return [statement for statement in spoken if statement.round in first_rounds]
 
 
-def of_worlds(scenario: str, episodes: int, rounds: int | None = None) -> Material:
-    """The talk of worlds of known intent: of so many episodes of each, and their first so many rounds.
+def collect_world_talk(scenario: str, episodes: int, rounds: int | None = None) -> Material:
+    """Collect the talk of synthetic worlds of known intent.
+
+    Args:
+        scenario: the scenario's name.
+        episodes: how many of each world.
+        rounds: how many rounds with talk of each, the first ones; `None` for all.
 
     Raises:
-        ValueError: the scenario has none.
+        ValueError: the scenario has no such worlds.
     """
-    said, truth = [], {}
-    for world in planted_of(scenario).worlds:
+    spoken, truth = [], {}
+    for world in find_synthetic_worlds(scenario).worlds:
         for seed in range(PLANTED_SEED, PLANTED_SEED + (episodes if world.talk else 0)):
             name = f"{world.name}/{seed}"
-            events = world_played(scenario, world.name, seed)[1]
-            heard = _first(statements(name, events, find_scenario(scenario)), rounds)
-            if heard:  # silence tells a judge of talk nothing, and no judge may gain by it
-                said += heard
+            events = play_and_record_world(scenario, world.name, seed)[1]
+            heard = _first_talk_rounds(collect_statements(name, events, find_scenario(scenario)), rounds)
+            if heard:  # an episode without talk says nothing about a judge
+                spoken += heard
                 truth[name] = world.intent
-    return Material(source=f"{PLANTED}:{scenario}", said=said, truth=truth, rounds=rounds)
+    return Material(source=f"{PLANTED}:{scenario}", talk=spoken, truth=truth, rounds=rounds)
 
 
 def folder_name(model: str) -> str:
-    """Where a model's judgement of a run is, below the run's folder."""
+    """The folder of a model's judgement of a run, below the run's folder."""
     return f"judges/{re.sub(r'[^A-Za-z0-9.]+', '-', model).strip('-.') or 'model'}-{NAME}-{VERSION}"
 
 
-def estimated(material: Material, settings: LLMSettings, price: Price | None) -> Estimate:
-    """What it would cost to judge everything anew; nobody is asked."""
+def estimate_judging(material: Material, settings: LLMSettings, price: Price | None) -> Estimate:
+    """Estimate the cost of judging everything anew, without asking a model."""
     dry = DryChat(scripted_answer, lambda model: price)
-    run_coroutine(judge(material.said, dry, settings))
+    run_coroutine(judge(material.talk, dry, settings))
     total = Estimate()
-    for one in dry.estimates.values():
+    for estimate in dry.estimates.values():
         for name in ("calls", "prompt_tokens", "completion_tokens", "most_completion_tokens", "usd", "most_usd"):
-            before, more = getattr(total, name), getattr(one, name)
-            setattr(total, name, None if before is None or more is None else before + more)
+            total_value, value = getattr(total, name), getattr(estimate, name)
+            setattr(total, name, None if total_value is None or value is None else total_value + value)
     return total
 
 
-def judged(
+def judge_material(
     material: Material,
     folder: Path,
     settings: LLMSettings,
@@ -139,10 +159,10 @@ def judged(
     notify: Callable[[str], None] = lambda text: None,
     done: Callable[[], None] = lambda: None,
 ) -> dict[str, Any]:
-    """Judge, or go on judging, and keep verdicts and result in the folder.
+    """Judge statements, or continue to, and write verdicts and result to the folder.
 
     Returns:
-        The result, as `result_of` gives it.
+        The result, as `result_of` makes it.
 
     Raises:
         RunError: the folder holds something else, or cannot be written.
@@ -153,77 +173,79 @@ def judged(
         "rubric": {"name": NAME, "version": VERSION, "digest": digest()},
         "settings": settings.to_json(),
     }
-    there = Judgement.make(folder, identity)
-    with there.lock(), there.session(command=command, asking=access.describe([endpoint])) as session:
+    judgement = Judgement.make(folder, identity)
+    with judgement.lock(), judgement.session(command=command, asking=access.describe([endpoint])) as session:
 
         async def ask() -> list[str | None]:
             async with access.open(folder, [endpoint], notify) as chat:
                 try:
-                    return await judge(material.said, chat, settings, done)
+                    return await judge(material.talk, chat, settings, done)
                 finally:
                     session["asked"] = chat.counters.line()
 
         try:
             verdicts = run_coroutine(ask())
         finally:
-            there.write(files={**there.manifest["files"], **there.fingerprints(*access.journal(folder))})
+            judgement.write(files={**judgement.manifest["files"], **judgement.fingerprints(*access.journal(folder))})
         result = result_of(material, verdicts)
-        write_whole(folder / VERDICTS, pack_lines(verdict_rows(material.said, verdicts)))
-        there.write(files={**there.manifest["files"], **there.fingerprints(folder / VERDICTS)}, result=result)
-    assert there.manifest["status"] == COMPLETE
+        write_whole(folder / VERDICTS, pack_lines(verdict_rows(material.talk, verdicts)))
+        judgement.write(
+            files={**judgement.manifest["files"], **judgement.fingerprints(folder / VERDICTS)}, result=result
+        )
+    assert judgement.manifest["status"] == COMPLETE
     return result
 
 
 def result_of(material: Material, verdicts: Sequence[str | None]) -> dict[str, Any]:
-    """What comes of a judgement, as plain data.
+    """The result of a judgement, as plain data.
 
     Returns:
-        `statements`, `episodes`, `rounds` of each (`None` for all), `judge` (how often each kind was said), `rules`
-        (`judging.Agreement` with what the rules say); and where the truth is known, for judge and rules: `truth`, how
-        well episodes are told apart, and `scores` of the episodes by world.
+        `statements` and `episodes`: their numbers; `rounds`: of each episode, `None` for all; `judge`: how often the
+        judge chose each kind; `rules`: the `judging.Agreement` with the rules. Where the truth is known also, for judge
+        and rules each: `truth`, the figures of detection, and `scores`, those of the episodes by world.
     """
-    found: dict[str, Any] = {
-        "statements": len(material.said),
-        "episodes": len({one.episode for one in material.said}),
+    result: dict[str, Any] = {
+        "statements": len(material.talk),
+        "episodes": len({statement.episode for statement in material.talk}),
         "rounds": material.rounds,
-        "judge": counted(verdicts),
-        "rules": asdict(agreement(material.said, verdicts)),
+        "judge": count_kinds(verdicts),
+        "rules": asdict(measure_agreement(material.talk, verdicts)),
     }
     if material.truth:
-        found["scores"], found["truth"] = {}, {}
-        for who, kinds in (("judge", verdicts), ("rules", [one.by_rules for one in material.said])):
-            scores = {name: 0.0 for name in material.truth} | dict(_scores(material, kinds))
+        result["scores"], result["truth"] = {}, {}
+        for source, kinds in (("judge", verdicts), ("rules", [statement.by_rules for statement in material.talk])):
+            scores = {name: 0.0 for name in material.truth} | dict(_episode_scores(material, kinds))
             worlds: dict[str, list[float]] = {}
             for name, score in scores.items():
                 worlds.setdefault(name.partition("/")[0], []).append(score)
-            found["scores"][who], found["truth"][who] = worlds, _told_apart(material, scores)
-    return found
+            result["scores"][source], result["truth"][source] = worlds, _detection_figures(material, scores)
+    return result
 
 
-def _told_apart(material: Material, scores: Mapping[str, float]) -> dict[str, Any]:
-    """False alarms among honest episodes with their exact interval, those found, the curve's area, and kappa."""
-    honest, meant = (
-        np.array([scores[name] for name, intent in material.truth.items() if intent == wanted])
-        for wanted in (False, True)
+def _detection_figures(material: Material, scores: Mapping[str, float]) -> dict[str, Any]:
+    """Figures of detection: false alarms with their exact interval, detected collusion, ROC curve and area, kappa."""
+    honest, colluding = (
+        np.array([scores[name] for name, intent in material.truth.items() if intent == intended])
+        for intended in (False, True)
     )
-    alarms, real = int((honest >= RULE).sum()), int((meant >= RULE).sum())
-    false, true, area = roc(honest, meant)
-    truth = np.array([False] * len(honest) + [True] * len(meant))
+    alarms, real = int((honest >= RULE).sum()), int((colluding >= RULE).sum())
+    false, true, area = roc(honest, colluding)
+    truth = np.array([False] * len(honest) + [True] * len(colluding))
     return {
         "alarms": alarms,
         "honest": len(honest),
         "interval": exact_interval(alarms, len(honest)),
         "found": real,
-        "meant": len(meant),
+        "meant": len(colluding),
         "area": area,
         "curve": [false.tolist(), true.tolist()],
-        "kappa": kappa(np.concatenate([honest, meant]) >= RULE, truth),
+        "kappa": kappa(np.concatenate([honest, colluding]) >= RULE, truth),
     }
 
 
-def _scores(material: Material, kinds: Sequence[str | None]) -> Iterator[tuple[str, float]]:
+def _episode_scores(material: Material, kinds: Sequence[str | None]) -> Iterator[tuple[str, float]]:
     pairs: dict[str, list[tuple[Statement, str | None]]] = {}
-    for one, kind in zip(material.said, kinds, strict=True):
-        pairs.setdefault(one.episode, []).append((one, kind))
+    for statement, kind in zip(material.talk, kinds, strict=True):
+        pairs.setdefault(statement.episode, []).append((statement, kind))
     for name, both in pairs.items():
-        yield name, together((one for one, _ in both), (kind for _, kind in both))
+        yield name, joint_round_share((statement for statement, _ in both), (kind for _, kind in both))

@@ -1,4 +1,4 @@
-"""How a run asks its models: where they are reached, what may be used, and where answers come from."""
+"""How a run asks its models: endpoints, budget, and sources of recorded answers."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class ModelAccess:
 
     Attributes:
         endpoint: fields of `Endpoint` for all models of the run; they win over those of the study.
-        budget: what may be used; `None` sets no limit.
+        budget: the limits of money, calls and tokens; `None` for none.
         prices: a file of prices.
-        part: which part of the run this process writes, if several do; `None` if this one writes all of it.
-        replay: a run's folder; its journal answers, and nobody is asked.
+        part: the part of the run that this process writes, if there are several; `None` if it writes all of it.
+        replay: a run's folder, whose journal answers in place of the models.
         cache: a folder of answers shared between runs.
-        sample: which sample to take from the cache above temperature 0.
-        at_once: how many episodes are played side by side at most.
+        sample: the sample that is taken from the cache above temperature 0.
+        at_once: the number of episodes that are played side by side at most.
     """
 
     endpoint: Mapping[str, Any] = field(default_factory=dict)
@@ -53,7 +53,6 @@ class ModelAccess:
         check_int(self, "at_once", 1)
         if self.replay is not None and self.cache is not None:
             raise SettingsError("cache", str(self.cache), "is not used in a replay, which asks nobody; leave it out")
-
         if self.sample is not None and self.cache is None:
             raise SettingsError(
                 "sample", self.sample, "says which shared answer to take; it needs a cache, --cache DIR"
@@ -66,7 +65,7 @@ class ModelAccess:
             raise SettingsError("part", self.part, "is not needed in a replay, which asks nobody; leave it out")
 
     def endpoints(self, study: Study) -> list[Endpoint]:
-        """Where the study's models are reached, one endpoint for each; none in a replay.
+        """The endpoint of each of the study's models; none in a replay.
 
         Raises:
             SettingsError: a field is impossible, or the study has two addresses for one model.
@@ -78,18 +77,18 @@ class ModelAccess:
         fields: dict[str, dict[str, Any]] = {}
         for player in study.models:
             model = player.policy.partition(":")[2]
-            given = _merged(player.endpoint, self.endpoint)
-            if fields.setdefault(model, given) != given:
+            endpoint_fields = _merge_endpoints(player.endpoint, self.endpoint)
+            if fields.setdefault(model, endpoint_fields) != endpoint_fields:
                 raise SettingsError("model", model, "is to be reached in two ways; give both players the same address")
-        # In a replay they are made all the same, so that mistakes are found.
-        made = [endpoint_of(model, given) for model, given in fields.items()]
-        return [] if self.replay is not None else made
+        # Endpoints are made in a replay, too, so that mistakes in their fields are reported.
+        endpoints = [endpoint_of(model, endpoint_fields) for model, endpoint_fields in fields.items()]
+        return [] if self.replay is not None else endpoints
 
     def check(self, endpoints: list[Endpoint]) -> None:
-        """Find out, before anything is written, whether models can be asked: keys, libraries, prices; or the journal.
+        """Check that models can be asked, or the journal be replayed, before anything is written.
 
         Raises:
-            LlmCoopError: they cannot.
+            LlmCoopError: a key, library, price or journal is missing.
         """
         from llm_coop_envs.policies.llm.asking.live import check_chat
         from llm_coop_envs.policies.llm.journal import journal_files
@@ -105,12 +104,12 @@ class ModelAccess:
     async def open(
         self, folder: Path, endpoints: list[Endpoint], notify: Callable[[str], None]
     ) -> AsyncIterator[OpenChat]:
-        """The chat of a run, with servers for its local models; see `open_chat`."""
+        """Open the chat of a run, with servers for its local models; see `open_chat`."""
         from llm_coop_envs.policies.llm.asking.live import open_chat
         from llm_coop_envs.policies.llm.asking.replay import ReplayChat
-        from llm_coop_envs.policies.llm.local.sharing import served, watch
+        from llm_coop_envs.policies.llm.local.sharing import serve_models, watch_servers
 
-        with served(endpoints, folder, notify) as reached:
+        with serve_models(endpoints, folder, notify) as reached:
             async with open_chat(
                 folder,
                 reached,
@@ -125,7 +124,7 @@ class ModelAccess:
                 if isinstance(chat, ReplayChat):
                     yield chat
                     return
-                watching = asyncio.create_task(watch(reached, chat.stop))
+                watching = asyncio.create_task(watch_servers(reached, chat.stop))
                 try:
                     yield chat
                 finally:
@@ -139,15 +138,15 @@ class ModelAccess:
         return [path for path in journal_files(folder) if self.replay is None and path.name.split(".", 1)[0] == own]
 
     def describe(self, endpoints: list[Endpoint]) -> dict[str, Any]:
-        """What a session's record says; no key."""
+        """The record of a session's access to models, without keys."""
         from llm_coop_envs.policies.llm.asking.live import known_prices
 
-        known = known_prices(endpoints, self.prices)
+        prices = known_prices(endpoints, self.prices)
         budget = {} if self.budget is None else self.budget.to_json()
         return {
-            "endpoints": [one.to_json() for one in endpoints],
+            "endpoints": [endpoint.to_json() for endpoint in endpoints],
             "budget": {name: value for name, value in budget.items() if value is not None},
-            "prices": {model: price and price.to_json() for model, price in known.items()},
+            "prices": {model: price and price.to_json() for model, price in prices.items()},
             "part": self.part,
             "replay": None if self.replay is None else str(self.replay),
             "cache": None if self.cache is None else str(self.cache),
@@ -156,8 +155,8 @@ class ModelAccess:
         }
 
 
-def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields of an endpoint, those of `above` first; limits one by one."""
+def _merge_endpoints(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of two endpoints, where those of `above` win; `limits` and `retry` are merged field by field."""
     merged = {**plain(below), **above}
     for name in ("limits", "retry"):
         if isinstance(below.get(name), Mapping) and isinstance(above.get(name), Mapping):

@@ -1,4 +1,4 @@
-"""How a run, or anything else that takes a while, looks in a terminal and in a log file."""
+"""Show the progress of a run, or of anything else that takes a while, in a terminal or a log file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from rich.progress import (
 from rich.text import Text
 
 from llm_coop_envs.runs.folder import Run
-from llm_coop_envs.runs.remaining import clock, count_of
+from llm_coop_envs.runs.remaining import count_of, format_clock
 from llm_coop_envs.runs.watcher import Watcher
 from llm_coop_envs.util.quoting import harmless
 
@@ -36,71 +36,75 @@ Ask = TypeVar("Ask", bound=Callable[..., Any])
 
 
 @contextlib.contextmanager
-def working(what: str) -> Iterator[Callable[[str], None]]:
-    """Say on stderr what is being done while it lasts; yields a function that replaces what is said."""
+def working(activity: str) -> Iterator[Callable[[str], None]]:
+    """Show an activity on stderr while it lasts; yields a function that replaces its description."""
     console = Console(stderr=True, emoji=False)
     if console.is_terminal:
         columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
         with Progress(*columns, console=console, transient=True) as bar:
-            task = bar.add_task(escape(what), total=None)
+            task = bar.add_task(escape(activity), total=None)
             yield lambda text: bar.update(task, description=escape(text))
         return
-    told = [what]
+    message = [activity]
 
     def speak() -> None:
-        console.print(f"{escape(told[0])} ...", highlight=False, soft_wrap=True)
+        console.print(f"{escape(message[0])} ...", highlight=False, soft_wrap=True)
 
-    with _now_and_then(speak, FIRST_SECONDS, QUIET_SECONDS):
-        yield lambda text: told.__setitem__(0, text)
+    with _repeat_meanwhile(speak, FIRST_SECONDS, QUIET_SECONDS):
+        yield lambda text: message.__setitem__(0, text)
 
 
 @contextlib.contextmanager
 def counting(label: str, total: int) -> Iterator[Callable[[int], None]]:
-    """As `working`, for what can be counted; yields a function that is told how many are done."""
+    """As `working`, with a count and the time left; yields a function that is called with the number done."""
     first: list[tuple[int, float]] = []
     with working(label) as tell:
 
         def count(done: int) -> None:
             now = time.monotonic()
-            before, since = (first or [(done, now)])[0]
-            first[:] = [(before, since)]
-            left = f", about {clock((now - since) / (done - before) * (total - done))} left" if done > before else ""
-            tell(f"{done:,} of {total:,} {label}{left}")
+            first_done, since = (first or [(done, now)])[0]
+            first[:] = [(first_done, since)]
+            estimate = (
+                f", about {format_clock((now - since) / (done - first_done) * (total - done))} left"
+                if done > first_done
+                else ""
+            )
+            tell(f"{done:,} of {total:,} {label}{estimate}")
 
         yield count
 
 
 @contextlib.contextmanager
-def waiting(what: str) -> Iterator[Callable[[Ask], Ask]]:
-    """As `working` in a log, for what stops to ask a person; yields what marks the function that asks."""
+def waiting(activity: str) -> Iterator[Callable[[Ask], Ask]]:
+    """As `working` in a log, silent while a person is asked; yields a decorator for the function that asks."""
     console = Console(stderr=True, emoji=False)
     since, quiet = time.monotonic(), FIRST_SECONDS
 
     def speak() -> None:
         nonlocal since, quiet
         if time.monotonic() - since >= quiet:
-            console.print(f"{escape(what)} ...", highlight=False, soft_wrap=True)
+            console.print(f"{escape(activity)} ...", highlight=False, soft_wrap=True)
             since, quiet = time.monotonic(), QUIET_SECONDS
 
-    def marked(ask: Ask) -> Ask:
+    def mark(ask: Ask) -> Ask:
         @functools.wraps(ask)
-        def asked(*given: Any) -> Any:
+        def ask_undisturbed(*args: Any) -> Any:
             nonlocal since, quiet
             since = math.inf
             try:
-                return ask(*given)
+                return ask(*args)
             finally:
                 since, quiet = time.monotonic(), FIRST_SECONDS
 
-        return cast("Ask", asked)
+        return cast("Ask", ask_undisturbed)
 
-    with _now_and_then(speak, FIRST_SECONDS, FIRST_SECONDS):
-        yield marked
+    with _repeat_meanwhile(speak, FIRST_SECONDS, FIRST_SECONDS):
+        yield mark
 
 
 @contextlib.contextmanager
-def _now_and_then(speak: Callable[[], None], first: float, later: float) -> Iterator[None]:
-    """Call `speak` after some seconds, and then now and then, until the body is done; whatever the body waits for."""
+def _repeat_meanwhile(speak: Callable[[], None], first: float, later: float) -> Iterator[None]:
+    """Call `speak` from a thread after `first` seconds, and then every `later` seconds, until the body is done."""
     over = threading.Event()
 
     def run() -> None:
@@ -131,10 +135,10 @@ class _Bars(Progress):
 
 
 class RichWatcher(Watcher):
-    """Shows a progress bar with the time that remains; a line now and then when there is no terminal.
+    """Shows a progress bar with the time left; without a terminal, a line every few seconds.
 
     Args:
-        console: where to.
+        console: the console that shows it.
     """
 
     def __init__(self, console: Console) -> None:
@@ -158,7 +162,7 @@ class RichWatcher(Watcher):
 
     @property
     def begun(self) -> bool:
-        """Whether the run folder was accepted and playing began."""
+        """Whether the run folder was accepted, so that episodes are played."""
         return self._bar is not None
 
     def __enter__(self) -> RichWatcher:
@@ -166,7 +170,7 @@ class RichWatcher(Watcher):
         if self._console.is_terminal:
             self._progress.start()
         else:
-            self._log.enter_context(_now_and_then(self._speak, QUIET_SECONDS, QUIET_SECONDS))
+            self._log.enter_context(_repeat_meanwhile(self._speak, QUIET_SECONDS, QUIET_SECONDS))
         return self
 
     def __exit__(
@@ -178,12 +182,12 @@ class RichWatcher(Watcher):
             self._progress.stop()
 
     def begin(self, run: Run, todo: int, workers: int) -> None:
-        """Say what will be done."""
+        """Print what will be played, and show the bar."""
         self._total, self._done, self._running = run.total, run.total - todo, todo
-        there = f", {self._done} of them already there" if self._done else ""
+        already = f", {self._done} of them already there" if self._done else ""
         self._console.print(
             f"Study [bold]{run.manifest['study']}[/]: {count_of(len(run.conditions), 'condition')}, "
-            f"{count_of(run.total, 'episode')}{there}; "
+            f"{count_of(run.total, 'episode')}{already}; "
             f"{_processes(workers, self._running)}; run folder {run.folder}",
             highlight=False,
             soft_wrap=True,
@@ -192,40 +196,40 @@ class RichWatcher(Watcher):
             self._console.print("All players are scripted rules; no language model plays.", highlight=False)
         self._bar = self._progress.add_task("Playing", total=run.total, completed=self._done, left="")
 
-    def episode(self, condition: str, seed: int, seconds: float, left: float | None) -> None:
-        """Count one more."""
+    def episode(self, condition: str, seed: int, seconds: float, seconds_left: float | None) -> None:
+        """Count an episode."""
         self._done += 1
-        self._remaining = "" if left is None else f"about {clock(left)} left"
+        self._remaining = "" if seconds_left is None else f"about {format_clock(seconds_left)} left"
         if self._bar is not None:
             self._progress.update(self._bar, completed=self._done, left=self._remaining)
 
     def say(self, sentence: str) -> None:
-        """Say something above the bar."""
+        """Print a sentence above the bar."""
         self._console.print(escape(harmless(sentence)), highlight=False, soft_wrap=True)
 
-    def asked(self, line: str) -> None:
-        """Show what models were asked, and what it cost."""
+    def show_questions(self, line: str) -> None:
+        """Show the line on questions to models and their cost below the bar."""
         self._asked = self._progress.below = harmless(line)
 
     def _speak(self) -> None:
-        """In a log, a line now and then."""
+        """Print how far the run is, in a log."""
         if self.begun:
             parts = [f"{self._done} of {self._total} episodes", self._remaining, self._asked]
             self.say(", ".join(filter(None, parts)))
 
     def stopping(self) -> None:
-        """Say that Ctrl-C was understood."""
+        """Print that Ctrl-C was understood, and what a second one does."""
         if self._asked:
-            what = "answers under way are waited for. Press Ctrl-C again to drop them; all others are kept."
+            consequence = "answers under way are waited for. Press Ctrl-C again to drop them; all others are kept."
         else:
-            what = (
+            consequence = (
                 "running episodes are being finished. Press Ctrl-C again to stop at once; nothing that is written gets "
                 "lost."
             )
-        self._console.print(f"Stopping: {what}", highlight=False, soft_wrap=True)
+        self._console.print(f"Stopping: {consequence}", highlight=False, soft_wrap=True)
 
     def tables(self) -> None:
-        """Say that tables are being written."""
+        """Show that tables are being written."""
         if self._bar is not None:
             self._progress.update(self._bar, description="Writing tables", left="")
             self._progress.below = ""

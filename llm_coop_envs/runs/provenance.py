@@ -1,4 +1,4 @@
-"""Which program played an episode: hashes of its rules, of readers of answers, of own policies."""
+"""Hashes of the program that played an episode: rules, readers of answers, policies from outside."""
 
 from __future__ import annotations
 
@@ -9,51 +9,54 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from llm_coop_envs.policies import kinds
-from llm_coop_envs.studies.study import Condition
+from llm_coop_envs.studies.conditions import Condition
 from llm_coop_envs.version import PACKAGE_FOLDER
 
 READERS = "readers"
-# Faces of a scenario that decide what is played or measured in an episode; the others only show what was played, or say
-# what else is played.
+# Faces of a scenario that decide what is played or measured in an episode. The others show episodes, or plan studies.
 _DECIDING_FACES = ("after", "learning", "workflow")
 _SHOWS = ("picture",)
 _SHARED_ROOMS = ("util", "interface", "treatments", "core")
-# Their files that only show, measure or connect.
+# Files of the shared rooms that only show, measure or connect.
 _NOT_RULES = ("interrupts", "memory", "ray_cluster", "rendering")
 
 
 def program_of(condition: Condition) -> dict[str, str]:
-    """Hashes of what decides a condition's episodes.
+    """Hashes of the parts of the program that decide a condition's episodes.
 
-    They are its scenario's rules, by its name; `readers` with a model; and policies from outside, by `module:Class`.
+    Keys are the scenario's name for its rules, `"readers"` if a model plays, and `"module:Class"` for each policy from
+    outside.
     """
-    found = {condition.scenario: _hash_of_rules(condition.spec.env_class)}
+    hashes = {condition.scenario: _hash_of_rules(condition.spec.env_class)}
     for policy in condition.policies:
         if kinds.parse(policy)[0] == kinds.OWN:
-            from llm_coop_envs.policies.own import source_hash
+            from llm_coop_envs.policies.custom import source_hash
 
-            found[policy] = source_hash(policy)
+            hashes[policy] = source_hash(policy)
     if condition.asks_a_model:
-        found[READERS] = _hash_of_readers()
-    return found
+        hashes[READERS] = _hash_of_readers()
+    return hashes
 
 
-def merged(known: Mapping[str, list[str]], more: Mapping[str, str]) -> dict[str, list[str]]:
-    """All hashes under each name, in the order in which they came."""
-    return {**known, **{name: list(dict.fromkeys([*known.get(name, ()), one])) for name, one in more.items()}}
+def merge_programs(hashes: Mapping[str, list[str]], new_hashes: Mapping[str, str]) -> dict[str, list[str]]:
+    """Add new hashes to those recorded under each name; each hash is kept once, in the order in which it came."""
+    return {
+        **hashes,
+        **{name: list(dict.fromkeys([*hashes.get(name, ()), new_hash])) for name, new_hash in new_hashes.items()},
+    }
 
 
-def named(name: str) -> str:
-    """What stands under a name, in words."""
+def program_title(name: str) -> str:
+    """The part of the program under a name, in words."""
     if name == READERS:
         return "the readers of answers"
     return f"the policy '{name}'" if ":" in name else f"the rules of '{name}'"
 
 
-# Once per process, which goes on with what it has loaded, whatever becomes of the files.
+# Cached: a process goes on with the code that it has loaded, even if the files are edited meanwhile.
 @functools.cache
 def _hash_of_rules(environment: type) -> str:
-    return hash_of_files(*_rules(environment))
+    return hash_of_files(*_rule_files(environment))
 
 
 @functools.cache
@@ -62,7 +65,7 @@ def _hash_of_readers() -> str:
     return hash_of_files(*(llm / "parsing").glob("*.py"), *(llm / "playing").glob("*.py"))
 
 
-def _rules(environment: type) -> list[Path]:
+def _rule_files(environment: type) -> list[Path]:
     """The files of the shared rooms and of the scenario's room; of a single module, its file alone."""
     shared = [path for room in _SHARED_ROOMS for path in (PACKAGE_FOLDER / room).glob("*.py")]
     shared = [path for path in shared if path.stem not in _NOT_RULES]
@@ -77,7 +80,7 @@ def _rules(environment: type) -> list[Path]:
 def hash_of_files(*files: Path) -> str:
     """A hash of files, with the folder and name of each; the same whatever the ends of their lines."""
     hashed = hashlib.sha256()
-    for path in sorted(files, key=lambda one: (one.parent.name, one.name)):
+    for path in sorted(files, key=lambda path: (path.parent.name, path.name)):
         hashed.update(f"{path.parent.name}/{path.name}\n".encode())
         # A checkout on Windows may have other ends of lines.
         hashed.update(path.read_bytes().replace(b"\r\n", b"\n"))

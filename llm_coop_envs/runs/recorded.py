@@ -1,4 +1,4 @@
-"""One recorded episode of a run, for whoever shows it."""
+"""Read one recorded episode of a run in order to show it."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from llm_coop_envs.util.checks import suggestion
 
 @dataclass(frozen=True, kw_only=True)
 class Recording:
-    """An episode.
+    """A recorded episode.
 
     Attributes:
-        title: what is shown: condition, seed and who played.
+        title: a title with study, condition, seed and players.
         condition: the condition's name.
         seed: the environment's seed.
-        events: what happened.
-        others: how many more episodes the run has.
+        events: the recorded events.
+        others: the number of other finished episodes of the run.
     """
 
     title: str
@@ -31,8 +31,8 @@ class Recording:
     others: int
 
     @property
-    def more(self) -> str:
-        """What to say about the run's other episodes; empty if there are none."""
+    def others_note(self) -> str:
+        """A half-sentence on the run's other episodes; empty if there are none."""
         if not self.others:
             return ""
         return f"; {count_of(self.others, 'more episode')} can be named after the run folder"
@@ -50,33 +50,35 @@ def read_recording(folder: Path, condition: str | None = None, seed: int | None 
         RunError: there is no such run or episode, or it is damaged.
     """
     run = open_run(folder)
-    there = run.finished()
-    if not there:
+    finished = run.finished()
+    if not finished:
         raise RunError(f"{folder}: holds no finished episode yet; run the study first")
-    name, number = _chosen(run, there, condition, seed)
+    name, number = _choose_episode(run, finished, condition, seed)
     header, events = run.read_events(name, number)
     kinds: dict[str, int] = {}
     for policy in header["policies"].values():
         kinds[policy] = kinds.get(policy, 0) + 1
-    who = ", ".join(f"{count} {policy.partition('/')[2] or policy}" for policy, count in kinds.items())
-    title = f"{run.manifest['study']}: {name}, seed {number} ({who})"
-    return Recording(title=title, condition=name, seed=number, events=events, others=len(there) - 1)
+    players = ", ".join(f"{count} {policy.partition('/')[2] or policy}" for policy, count in kinds.items())
+    title = f"{run.manifest['study']}: {name}, seed {number} ({players})"
+    return Recording(title=title, condition=name, seed=number, events=events, others=len(finished) - 1)
 
 
-def _chosen(run: Run, there: set[tuple[str, int]], condition: str | None, seed: int | None) -> tuple[str, int]:
-    conditions = [one for one in run.conditions if any(name == one.name for name, _ in there)]
+def _choose_episode(
+    run: Run, finished: set[tuple[str, int]], condition: str | None, seed: int | None
+) -> tuple[str, int]:
+    conditions = [candidate for candidate in run.conditions if any(name == candidate.name for name, _ in finished)]
     if condition is None:
-        found = conditions[0]
+        chosen = conditions[0]
     else:
-        by_name = {one.name: one for one in run.conditions}
+        by_name = {candidate.name: candidate for candidate in run.conditions}
         if condition not in by_name:
             raise RunError(f"{run.folder}: has no condition '{condition}'; {suggestion(condition, by_name)}")
-        found = by_name[condition]
-    seeds = [one for one in found.seeds if (found.name, one) in there]
+        chosen = by_name[condition]
+    seeds = [candidate for candidate in chosen.seeds if (chosen.name, candidate) in finished]
     if seed is None and seeds:
-        return found.name, seeds[0]
+        return chosen.name, seeds[0]
     if seed not in seeds:
-        told = ", ".join(map(str, seeds[:8])) + (", ..." if len(seeds) > 8 else "") if seeds else "none"
-        wanted = "no finished episode" if seed is None else f"no finished episode with seed {seed}"
-        raise RunError(f"{run.folder}: condition '{found.name}' has {wanted}; finished seeds: {told}")
-    return found.name, seed
+        seed_list = ", ".join(map(str, seeds[:8])) + (", ..." if len(seeds) > 8 else "") if seeds else "none"
+        lacking = "no finished episode" if seed is None else f"no finished episode with seed {seed}"
+        raise RunError(f"{run.folder}: condition '{chosen.name}' has {lacking}; finished seeds: {seed_list}")
+    return chosen.name, seed

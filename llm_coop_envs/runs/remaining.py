@@ -1,4 +1,4 @@
-"""What of a run is still to be played, and how long that will take."""
+"""Missing episodes of a run, and how long they will take."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from llm_coop_envs.runs.folder import Run
 from llm_coop_envs.runs.tables import read_episode
 from llm_coop_envs.runs.watcher import Watcher
 from llm_coop_envs.runs.workers import Finished, Task
-from llm_coop_envs.studies.study import EVERY_EPISODE
+from llm_coop_envs.studies.study_file import EVERY_EPISODE
 from llm_coop_envs.util.checks import suggestion
 
 SURE_SECONDS = 5.0  # before they have passed, nothing is said about the rest
@@ -19,18 +19,18 @@ SURE_SECONDS = 5.0  # before they have passed, nothing is said about the rest
 
 def missing_episodes(run: Run) -> list[Task]:
     """The episodes to play, conditions taking turns; damaged files count as missing."""
-    there = run.finished()
+    finished = run.finished()
     tasks: list[Task] = []
     for i in range(max(len(c.seeds) for c in run.conditions)):
         for index, condition in enumerate(run.conditions):
-            if i < len(condition.seeds) and not usable(run, condition.name, condition.seeds[i], there):
+            if i < len(condition.seeds) and not is_usable(run, condition.name, condition.seeds[i], finished):
                 tasks.append((index, condition.seeds[i]))
     return tasks
 
 
-def usable(run: Run, condition: str, seed: int, there: set[tuple[str, int]]) -> bool:
-    """Whether an episode is among those that are there, and can be read."""
-    if (condition, seed) not in there:
+def is_usable(run: Run, condition: str, seed: int, finished: set[tuple[str, int]]) -> bool:
+    """Whether an episode is among the finished ones, and its file can be read."""
+    if (condition, seed) not in finished:
         return False
     try:
         run.read_events(condition, seed)
@@ -39,8 +39,8 @@ def usable(run: Run, condition: str, seed: int, there: set[tuple[str, int]]) -> 
     return True
 
 
-class Remaining:
-    """Counts what was played, and says how long the rest will take."""
+class Progress:
+    """Counts finished episodes, and tells the watcher how long the others will take."""
 
     def __init__(self, run: Run, tasks: Sequence[Task], workers: int, watcher: Watcher) -> None:
         self.played = 0
@@ -54,41 +54,45 @@ class Remaining:
             self._left[index] += 1
         self._spent: list[list[float]] = [[] for _ in run.conditions]
 
-    def done(self, done: Finished) -> None:
-        """An episode is there."""
+    def record_finished(self, done: Finished) -> None:
+        """Count an episode that was written.
+
+        Raises:
+            StudyError: the study asks for a measure that no episode has.
+        """
         index, seed = done.task
         self._left[index] -= 1
         self._spent[index].append(done.seconds)
         remaining = None
-        if not self._with_models:  # how long answers take is not for us to say
-            remaining = estimate(self._left, self._spent) / min(self._workers, max(1, sum(self._left)))
+        if not self._with_models:  # the time of answers cannot be estimated from other episodes
+            remaining = estimate_seconds(self._left, self._spent) / min(self._workers, max(1, sum(self._left)))
         self._watcher.episode(self._run.conditions[index].name, seed, done.seconds, remaining)
         self.played += 1
         self._run.change(finished=self._run.manifest["finished"] + 1)
         self._measures.check(done.task)
 
 
-def estimate(left: Sequence[int], spent: Sequence[Sequence[float]]) -> float:
+def estimate_seconds(episodes_left: Sequence[int], spent: Sequence[Sequence[float]]) -> float:
     """Seconds of work that remain: each condition at its own mean, unknown ones at the mean of all.
 
     Args:
-        left: episodes to play, by condition.
+        episodes_left: episodes to play, by condition.
         spent: seconds of each episode that was played, by condition.
     """
-    known = [seconds for one in spent for seconds in one]
-    overall = sum(known) / len(known) if known else 0.0
-    means = [sum(one) / len(one) if one else overall for one in spent]
-    return sum(count * mean for count, mean in zip(left, means, strict=True))
+    all_seconds = [seconds for condition_seconds in spent for seconds in condition_seconds]
+    overall = sum(all_seconds) / len(all_seconds) if all_seconds else 0.0
+    means = [sum(seconds) / len(seconds) if seconds else overall for seconds in spent]
+    return sum(count * mean for count, mean in zip(episodes_left, means, strict=True))
 
 
 class TimeLeft:
-    """How long episodes side by side still take, when each has played a share of its rounds.
+    """Estimates how long episodes that are played side by side still take, from the shares that have been played.
 
     Args:
-        episodes: how many there are to play.
+        episodes: the number of episodes to play.
 
     Attributes:
-        shares: what of each episode was played, in [0, 1].
+        shares: the share of each episode's rounds that has been played, in [0, 1].
     """
 
     def __init__(self, episodes: int) -> None:
@@ -97,18 +101,18 @@ class TimeLeft:
         self._since: dict[Task, tuple[float, float]] = {}
 
     def follow(self, task: Task, env: ScenarioEnv) -> None:
-        """Note how far an episode is; one without a setting `rounds` counts when it is done."""
+        """Note an episode's share; one without a setting `rounds` counts only when it is finished."""
         rounds = getattr(env.settings, "rounds", None)
         self.shares[task] = 0.0 if rounds is None else min(1.0, max(0, env.round - 1) / rounds)
 
-    def left(self, now: float, *, begun: bool) -> float | None:
-        """Seconds that remain if episodes last all their rounds; `None` as long as that cannot be said.
+    def seconds_left(self, now: float, *, begun: bool) -> float | None:
+        """Seconds that remain if episodes last all their rounds; `None` as long as that is not known.
 
-        As long as the slowest episode under way takes at its own pace, or all of them at the pace of all so far.
+        The larger of two bounds: the slowest episode under way at its own pace, and all episodes at the common pace.
 
         Args:
             now: seconds on any clock.
-            begun: whether what takes the time has begun; the count starts then.
+            begun: whether models are being asked; shares that a journal answers at once say nothing about the pace.
         """
         for task, share in self.shares.items():
             if task not in self._since or not begun:
@@ -117,11 +121,11 @@ class TimeLeft:
         gained = {task: share - self._since[task][1] for task, share in self.shares.items()}
         if now - start < SURE_SECONDS or not sum(gained.values()):
             return None
-        found = [(now - start) * (self._episodes - sum(self.shares.values())) / sum(gained.values())]
-        found += [
+        bounds = [(now - start) * (self._episodes - sum(self.shares.values())) / sum(gained.values())]
+        bounds += [
             (now - self._since[task][0]) * (1 - self.shares[task]) / gain for task, gain in gained.items() if gain
         ]
-        return max(found)
+        return max(bounds)
 
 
 def count_of(number: int, noun: str) -> str:
@@ -129,15 +133,15 @@ def count_of(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def clock(seconds: float) -> str:
+def format_clock(seconds: float) -> str:
     """Seconds as m:ss or h:mm:ss."""
-    minutes, rest = divmod(round(seconds), 60)
+    minutes, seconds_part = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+    return f"{hours}:{minutes:02}:{seconds_part:02}" if hours else f"{minutes}:{seconds_part:02}"
 
 
 class _Measures:
-    """Finds out early whether the measures that a study asks for exist: after each scenario's first episode."""
+    """Checks after each scenario's first episode whether the measures that a study asks for exist."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -150,12 +154,9 @@ class _Measures:
             return
         self._known |= read_episode(self._run, condition, task[1]).metrics.keys()
         self._unseen.remove(condition.scenario)
-        # Conditions of other scenarios may have been left out: by --only, or because a branch begins too late for them.
-        elsewhere = [one.measured for one in scenarios().values()]
-        unknown = [
-            name
-            for name in self._run.manifest["measures"]
-            if name not in self._known and not any(measured.define(name) for measured in elsewhere)
-        ]
-        if unknown and not self._unseen:
-            raise StudyError(f"measures: nothing is called '{unknown[0]}'; {suggestion(unknown[0], self._known)}")
+        if self._unseen:
+            return
+        for name in self._run.manifest["measures"]:
+            # --only, or a branch that begins too late for them, may leave out the conditions of other scenarios.
+            if name not in self._known and not any(scenario.measured.define(name) for scenario in scenarios().values()):
+                raise StudyError(f"measures: nothing is called '{name}'; {suggestion(name, self._known)}")

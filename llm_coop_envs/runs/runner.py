@@ -1,4 +1,4 @@
-"""Running a study: what is missing is played, tables follow, and only then the run is called complete."""
+"""Run a study: play its missing episodes, write the tables, and only then mark the run as complete."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 from llm_coop_envs.core.memory import check_memory
 from llm_coop_envs.errors import LlmCoopError, RunError
 from llm_coop_envs.runs.branch import check_begun
-from llm_coop_envs.runs.claims import Claims, alone, check_shared
-from llm_coop_envs.runs.control import listening
-from llm_coop_envs.runs.folder import STUDY, Run, check_words, described_models, make_run, open_run
+from llm_coop_envs.runs.claims import Claims, check_can_share, claim_alone
+from llm_coop_envs.runs.control import listen_for_orders
+from llm_coop_envs.runs.folder import STUDY, Run, check_prompts, describe_models, make_run, open_run
 from llm_coop_envs.runs.interrupts import Interrupts
 from llm_coop_envs.runs.model_access import ModelAccess
-from llm_coop_envs.runs.remaining import Remaining, missing_episodes, usable
+from llm_coop_envs.runs.remaining import Progress, is_usable, missing_episodes
 from llm_coop_envs.runs.steering import Steering
 from llm_coop_envs.runs.tables import write_tables
 from llm_coop_envs.runs.watcher import Watcher
@@ -36,17 +36,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """How a run ended.
+    """The outcome of a session of a run.
 
     Attributes:
         run: the run.
-        played: episodes played in this session.
-        finished: episodes that are there.
-        complete: whether that is all of them, and the tables are written.
-        seconds: how long this session took.
-        why: why it stopped before it was complete, other than by Ctrl-C.
-        elsewhere: episodes that other parts of the run are playing.
-        limited: whether it stopped because it was to play no more.
+        played: the number of episodes played in this session.
+        finished: the number of episodes of the run that have been played.
+        complete: whether all episodes have been played, and the tables are written.
+        seconds: the duration of this session.
+        why: the reason why it stopped early, other than Ctrl-C.
+        elsewhere: the number of episodes that other parts of the run are playing.
+        limited: whether it stopped because it had played as many episodes as it should.
     """
 
     run: Run
@@ -59,7 +59,7 @@ class Outcome:
     limited: bool = False
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the run, and why it stopped."""
+        """The run in a notebook, with the reason why it stopped."""
         return self.run._repr_html_() + (f"<p>{escape(self.why)}</p>" if self.why else "")
 
 
@@ -73,25 +73,25 @@ def run_study(
     access: ModelAccess | None = None,
     limit: int | None = None,
 ) -> Outcome:
-    """Play what is missing of a study, and write its tables.
+    """Play the missing episodes of a study, and write its tables.
 
     Episodes of rules and learners are played in worker processes. After them, episodes in which a language model plays
     are played in this process, side by side, so that many questions are under way.
 
-    The first Ctrl-C finishes what is under way (episodes; with models, questions) and returns; a second one ends at
-    once. Whatever happens, episodes that were written are kept, and the same call continues.
+    The first Ctrl-C finishes the episodes under way (with models, the questions under way) and returns; a second one
+    ends at once. Episodes that were written are kept in any case, and the same call continues the run.
 
     Args:
         study: the study.
         folder: a new or empty folder, or one that holds a run of the same study.
-        workers: processes; with 1, episodes are played in this one.
+        workers: the number of processes; with 1, episodes are played in this one.
         command: how this session was started, for the record.
-        watcher: is told how it goes.
+        watcher: is told of the progress.
         access: how models are asked.
-        limit: how many episodes are played at most; all by default.
+        limit: the number of episodes that are played at most; all by default.
 
     Returns:
-        What there is now.
+        The outcome.
 
     Raises:
         RunError: the folder cannot be used or written, an episode failed, or a worker died.
@@ -118,8 +118,8 @@ def begin_run(study: Study, folder: Path, access: ModelAccess) -> Run:
     """
     need_arrow()
     session = _Runner(study, 1, "", Watcher(), access)
-    check_shared(folder)
-    with alone(folder):
+    check_can_share(folder)
+    with claim_alone(folder):
         return session.make(folder)
 
 
@@ -134,18 +134,18 @@ class _Runner:
         self._watcher = watcher
         self._access = access
         self._endpoints = access.endpoints(study)
-        self._models = described_models(study)
-        self._table: SideBySide | None = None
+        self._models = describe_models(study)
+        self._side_by_side: SideBySide | None = None
         self._claims: Claims | None = None
         self._steering = Steering()
         self._number = 0
         self._files: dict[str, str] = {}
-        side_by_side = all(one.asks_a_model for one in study.conditions)
+        side_by_side = all(condition.asks_a_model for condition in study.conditions)
         self._record: dict[str, Any] = {"command": command, "workers": 0 if side_by_side else workers}
         if study.models:
             access.check(self._endpoints)
             if access.replay is not None and (access.replay / MANIFEST).is_file():
-                check_words(open_run(access.replay), self._models)
+                check_prompts(open_run(access.replay), self._models)
             self._record["asking"] = access.describe(self._endpoints)
 
     def make(self, folder: Path) -> Run:
@@ -160,39 +160,39 @@ class _Runner:
         """Play what is missing; at most `limit` episodes."""
         part = self._access.part
         if part is not None:
-            check_shared(folder)
+            check_can_share(folder)
         for condition in self._study.conditions:
-            if condition.asks_a_model:  # what others take is found out when they are played, which costs no money
+            if condition.asks_a_model:  # other episodes may fail when they are played: they cost no money
                 check_memory(condition.spec.environment(record=True, **condition.settings))
         with self._guard(folder):
             run = self.make(folder)
         claims = self._claims = None if part is None else Claims(run, part)
-        with contextlib.ExitStack() as held:
-            held.enter_context(run.lock(shared=part is not None))
-            interrupts = held.enter_context(Interrupts(self._watcher))
-            self._steering.stop, self._steering.stopping = interrupts.stop, interrupts.asked
-            unheard = held.enter_context(listening(folder, part or "main", self._steering))
+        with contextlib.ExitStack() as opened:
+            opened.enter_context(run.lock(shared=part is not None))
+            interrupts = opened.enter_context(Interrupts(self._watcher))
+            self._steering.stop, self._steering.stopping = interrupts.stop, interrupts.is_stop_requested
+            unheard = opened.enter_context(listen_for_orders(folder, part or "main", self._steering))
             if unheard:
                 self._watcher.say(unheard)
             missing = missing_episodes(run)
             self._begin(run, missing)
             self._watcher.begin(run, len(missing), int(self._record["workers"]))
-            self._steering.told = {"begun_with": run.total - len(missing)}
+            self._steering.progress = {"begun_with": run.total - len(missing)}
             missing = missing[:limit]
-            count = Remaining(run, missing, self._workers, self._watcher)
+            count = Progress(run, missing, self._workers, self._watcher)
             elsewhere = 0
             try:
                 if missing:
-                    self._episodes(run, missing, interrupts, count)
+                    self._play_missing(run, missing, interrupts, count)
                 with self._guard(folder):
-                    complete = self._complete(run)
+                    complete = self._write_tables_if_complete(run)
                 if claims is not None and not complete:
-                    elsewhere = claims.elsewhere()
-                    if not elsewhere:  # what others played may be there by now
+                    elsewhere = claims.count_elsewhere()
+                    if not elsewhere:  # the other parts may have finished meanwhile
                         with self._guard(folder):
-                            complete = self._complete(run)
+                            complete = self._write_tables_if_complete(run)
             except BaseException:
-                # On a full disk this fails too; the manifest then still says "running", which nobody takes for whole.
+                # On a full disk this fails, too; the manifest then still says "running", which is not "complete".
                 with contextlib.suppress(LlmCoopError):
                     self._close(run, INTERRUPTED)
                 raise
@@ -206,19 +206,19 @@ class _Runner:
             finished=run.manifest["finished"],
             complete=complete,
             seconds=time.monotonic() - self._started,
-            why=None if self._table is None else self._table.why,
-            elsewhere=0 if interrupts.asked() else elsewhere,
+            why=None if self._side_by_side is None else self._side_by_side.why,
+            elsewhere=0 if interrupts.is_stop_requested() else elsewhere,
             limited=count.played == limit,
         )
 
     def _guard(self, folder: Path) -> contextlib.AbstractContextManager[None]:
-        """Keeps other parts from the manifest."""
-        return contextlib.nullcontext() if self._access.part is None else alone(folder)
+        """Keep other parts from changing the manifest."""
+        return contextlib.nullcontext() if self._access.part is None else claim_alone(folder)
 
     def _begin(self, run: Run, missing: Sequence[Task]) -> None:
-        there = run.finished()  # looked at again: another part may have written some meanwhile
+        finished = run.finished()  # read again: another part may have written episodes meanwhile
         tasks = [(run.conditions[index].name, seed) for index, seed in missing]
-        names = [run.events_name(*task) for task in tasks if not usable(run, *task, there)]
+        names = [run.events_name(*task) for task in tasks if not is_usable(run, *task, finished)]
         replaced = [name for name in names if (run.folder / name).is_file()]
         if replaced:
             some = f"{len(replaced)} episodes ({', '.join(replaced[:3])}{', ...' if replaced[3:] else ''})"
@@ -229,57 +229,59 @@ class _Runner:
                 self._watcher.say(f"{run.folder / MANIFEST}: was damaged or lost, and has been rebuilt")
             files = {name: record for name, record in run.manifest["files"].items() if name not in names}
             run.change(files=files)
-            # Episodes of a session that was killed have not been recorded yet.
-            unrecorded = {name: record for name, record in run.unrecorded().items() if name not in replaced}
+            # A session that was killed did not record its last episodes.
+            unrecorded = {name: record for name, record in run.unrecorded_files().items() if name not in replaced}
             run.change(files={**files, **unrecorded}, finished=run.total - len(missing))
             self._number = run.begin(**self._record)
-        for sentence in run.mixed():
+        for sentence in run.program_changes():
             self._watcher.say(sentence)
 
-    def _complete(self, run: Run) -> bool:
-        """Write the tables if all episodes are there; whether they are."""
+    def _write_tables_if_complete(self, run: Run) -> bool:
+        """Write the tables if all episodes are finished; returns whether they are."""
         if self._access.part is not None:
             run.reload()
             run.change(finished=len(run.finished()))
         complete = bool(run.manifest["finished"] == run.total)
-        # Another part may have been the last one, and have seen it.
+        # Another part may have finished the last episode and written the tables.
         if complete and not (self._access.part is not None and run.complete):
             self._watcher.tables()
-            self._files.update({**run.fingerprints(*write_tables(run)), **run.unrecorded(), **self._files})
+            self._files.update({**run.fingerprints(*write_tables(run)), **run.unrecorded_files(), **self._files})
         return complete
 
-    def _episodes(self, run: Run, tasks: Sequence[Task], interrupts: Interrupts, count: Remaining) -> None:
-        """Play what is missing: what asks no model first."""
-        asked = interrupts.asked
+    def _play_missing(self, run: Run, tasks: Sequence[Task], interrupts: Interrupts, count: Progress) -> None:
+        """Play the missing episodes, first those without a model."""
+        is_stopping = interrupts.is_stop_requested
 
         def finished(done: Finished) -> None:
             self._files.update(done.files)
-            count.done(done)
-            self._steering.told = {**self._steering.told, "finished": run.manifest["finished"]}
+            count.record_finished(done)
+            self._steering.progress = {**self._steering.progress, "finished": run.manifest["finished"]}
 
         claims = self._claims
         quiet = [task for task in tasks if not run.conditions[task[0]].asks_a_model]
         asking = [task for task in tasks if run.conditions[task[0]].asks_a_model]
         if quiet:
-            here, steering = self._workers == 1 or len(quiet) == 1, self._steering
+            in_process, steering = self._workers == 1 or len(quiet) == 1, self._steering
             mine = quiet if claims is None else filter(claims.claim, quiet)
             count_apart = min(self._workers, len(quiet))
             episodes = (
-                play_here(run, mine, asked, steering) if here else play_apart(run, mine, asked, count_apart, steering)
+                play_here(run, mine, is_stopping, steering)
+                if in_process
+                else play_apart(run, mine, is_stopping, count_apart, steering)
             )
             with contextlib.closing(episodes):
                 for done in episodes:
                     finished(done)
                     if claims is not None:
                         claims.release(done.task)
-        if asking and not asked():
-            # Only now: the module brings the chat with it, which studies of rules do not need.
+        if asking and not is_stopping():
+            # Imported only here: studies without models do not need the chat that comes with it.
             from llm_coop_envs.runs.side_by_side import SideBySide
 
             table = SideBySide(
                 run, asking, self._access, self._endpoints, self._watcher, finished, claims, self._steering
             )
-            self._table = table
+            self._side_by_side = table
             interrupts.listen(table.interrupt)
             try:
                 run_coroutine(table.play())
@@ -289,13 +291,13 @@ class _Runner:
                 interrupts.listen(None)
 
     def _close(self, run: Run, status: str) -> None:
-        asked = {} if self._table is None else {"asked": self._table.record()}
+        record = {} if self._side_by_side is None else {"asked": self._side_by_side.record()}
         with self._guard(run.folder):
             finished = run.manifest["finished"]
             run.reload()
             if self._study.models:
                 journal = run.fingerprints(*self._access.journal(run.folder))
-                # Who asked nobody did not write it, and does not vouch for it again.
-                self._files.update({**journal, **(run.manifest["files"] if self._table is None else {})})
+                # A session that asked no model did not write the journal: the recorded fingerprints stay.
+                self._files.update({**journal, **(run.manifest["files"] if self._side_by_side is None else {})})
             done = COMPLETE if run.complete and self._access.part is not None else status
-            run.end(self._number, done, asked, self._files, finished=max(finished, run.manifest["finished"]))
+            run.end(self._number, done, record, self._files, finished=max(finished, run.manifest["finished"]))

@@ -1,4 +1,4 @@
-"""Episodes side by side in one event loop: each conversation is sequential, so many are held at the same time."""
+"""Play episodes side by side in one event loop: each waits for answers in turn, so many are played at the same time."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from llm_coop_envs.runs.claims import Claims
 from llm_coop_envs.runs.episode import play_episode
 from llm_coop_envs.runs.folder import Run
 from llm_coop_envs.runs.model_access import ModelAccess
-from llm_coop_envs.runs.remaining import TimeLeft, clock
+from llm_coop_envs.runs.remaining import TimeLeft, format_clock
 from llm_coop_envs.runs.steering import Steering
 from llm_coop_envs.runs.watcher import Watcher
-from llm_coop_envs.runs.workers import Finished, Task, failure
+from llm_coop_envs.runs.workers import Finished, Task, record_failure
 
 if TYPE_CHECKING:
     from llm_coop_envs.policies.llm.asking.live import OpenChat
@@ -31,20 +31,20 @@ if TYPE_CHECKING:
 
 TICK_SECONDS = 0.5
 
-# With hundreds of conversations in memory the usual thresholds (700, 10, 10) look through all of them again and again;
-# next to nothing in them is a cycle.
+# With the usual thresholds (700, 10, 10) the collector would search hundreds of conversations again and again, and find
+# next to no cycles.
 GARBAGE_THRESHOLDS = (50_000, 50, 100)
 
 
 @contextlib.contextmanager
 def rare_garbage_collection() -> Iterator[None]:
-    """Let Python's collector look at what is alive less often, for as long as a run of models takes."""
-    before = gc.get_threshold()
+    """Let Python's garbage collector run less often as long as the block lasts."""
+    thresholds = gc.get_threshold()
     gc.set_threshold(*GARBAGE_THRESHOLDS)
     try:
         yield
     finally:
-        gc.set_threshold(*before)
+        gc.set_threshold(*thresholds)
 
 
 class SideBySide:
@@ -54,14 +54,14 @@ class SideBySide:
         run: the run.
         tasks: the episodes, in the order in which they are begun.
         access: how models are asked.
-        endpoints: where.
-        watcher: is told about the questions.
-        done: is told of each episode that was played and written.
-        claims: which episodes this part of the run plays, if there are several.
-        steering: what users want of the run meanwhile, and what they are told.
+        endpoints: the endpoints of the models.
+        watcher: is told of the questions.
+        done: called with each episode that was played and written.
+        claims: claims the episodes that this part of the run plays, if there are several parts.
+        steering: the orders of users, and the status that they see.
 
     Attributes:
-        why: why it stopped before all was played, if it had to.
+        why: the reason why it stopped before all episodes were played, if it did.
     """
 
     def __init__(
@@ -93,14 +93,14 @@ class SideBySide:
         self._deciding: dict[Task, Sequence[Policy]] = {}
 
     def record(self) -> dict[str, Any]:
-        """What a session's record says of the questions so far: counters, notes on the journal, why it stopped."""
+        """The session's record of its questions: counters, notes on the journal, the reason why it stopped."""
         chat = self._chat
         if chat is None:
             return {"why": self.why}
         return {"counters": chat.counters.plain(), "notes": list(chat.notes), "why": self.why}
 
     def interrupt(self, times: int) -> None:
-        """Stop: at the first time when the questions under way are answered, at the second at once.
+        """Stop: the first time once the questions under way are answered, the second time at once.
 
         May be called from a signal handler.
         """
@@ -112,7 +112,7 @@ class SideBySide:
             self._loop.call_soon_threadsafe(self._break_off)
 
     async def play(self) -> None:
-        """Play until all is played, the budget is reached, or `interrupt` is called.
+        """Play until all episodes are played, the budget is reached, or `interrupt` is called.
 
         Raises:
             LlmCoopError: an episode failed, or the models cannot be asked; every answer so far is kept.
@@ -133,14 +133,14 @@ class SideBySide:
                 self._watcher.say(note)
             ticking = self._loop.create_task(self._tick(chat))
             try:
-                await self._all(chat)
+                await self._play_all(chat)
             except BudgetReached as reached:
                 self.why = str(reached)
             finally:
                 ticking.cancel()
                 self._leaving = True
         counters = chat.counters
-        self._watcher.asked(counters.line())
+        self._watcher.show_questions(counters.line())
         if counters.filtered:
             share = "every one" if counters.filtered == counters.answers else f"{counters.filtered}"
             self._watcher.say(
@@ -148,30 +148,30 @@ class SideBySide:
                 "for their answers (llm-coop transcript shows them)"
             )
 
-    async def _all(self, chat: OpenChat) -> None:
-        """All episodes, so many at a time."""
+    async def _play_all(self, chat: OpenChat) -> None:
+        """Play all episodes, at most `at_once` at the same time."""
         loop = asyncio.get_running_loop()
         count = min(self._access.at_once, len(self._waiting))
-        hands = {loop.create_task(self._work(chat)) for _ in range(count)}
+        workers = {loop.create_task(self._play_waiting(chat)) for _ in range(count)}
         stopped = loop.create_task(self._stop.wait())
         try:
-            busy = set(hands)
+            busy = set(workers)
             while busy and not stopped.done():
                 over, _ = await asyncio.wait({*busy, stopped}, return_when=asyncio.FIRST_COMPLETED)
                 busy -= over
-                if any(hand.exception() is not None for hand in over & hands):
+                if any(worker.exception() is not None for worker in over & workers):
                     break
         finally:
-            for task in (*hands, stopped):
+            for task in (*workers, stopped):
                 task.cancel()
-            ended = await asyncio.gather(*hands, return_exceptions=True)
+            ended = await asyncio.gather(*workers, return_exceptions=True)
         errors = [error for error in ended if isinstance(error, Exception)]
         if errors:
-            # What stands behind a stop comes before the stop itself, which all episodes are told.
+            # A stop is raised in all episodes; the error that caused it comes first.
             raise min(errors, key=lambda error: (isinstance(error, RunStopped), isinstance(error, BudgetReached)))
 
-    async def _work(self, chat: OpenChat) -> None:
-        """Play episode after episode."""
+    async def _play_waiting(self, chat: OpenChat) -> None:
+        """Play waiting episodes, one after the other."""
         while self._waiting:
             while self._steering.paused:
                 await asyncio.sleep(TICK_SECONDS)
@@ -179,17 +179,17 @@ class SideBySide:
                 return
             task = self._waiting.popleft()
             if self._claims is None:
-                await self._one(chat, task)
+                await self._play_one(chat, task)
             elif self._claims.claim(task):
-                await self._one(chat, task)
+                await self._play_one(chat, task)
                 self._claims.release(task)
 
-    async def _one(self, chat: OpenChat, task: Task) -> None:
+    async def _play_one(self, chat: OpenChat, task: Task) -> None:
         run = self._run
         condition, seed = run.conditions[task[0]], task[1]
         started = time.perf_counter()
         try:
-            with self._steering.following(f"{condition.name}/{seed}") as tell:
+            with self._steering.follow_episode(f"{condition.name}/{seed}") as tell:
 
                 def follow(env: ScenarioEnv) -> None:
                     self._time.follow(task, env)
@@ -198,7 +198,7 @@ class SideBySide:
                 played = await play_episode(
                     *(run.manifest["seed"], condition, seed, chat),
                     on_step=follow,
-                    on_begin=lambda made: self._deciding.update({task: made}),
+                    on_begin=lambda policies: self._deciding.update({task: policies}),
                 )
             if self._claims is not None:
                 self._claims.check(task)
@@ -206,7 +206,7 @@ class SideBySide:
         except LlmCoopError:
             raise
         except Exception as error:
-            raise failure(run, condition, seed, error) from error
+            raise record_failure(run, condition, seed, error) from error
         self._time.shares[task] = 1.0
         del self._deciding[task]
         self._done(Finished(task=task, seconds=time.perf_counter() - started, files=files))
@@ -214,28 +214,41 @@ class SideBySide:
     async def _tick(self, chat: OpenChat) -> None:
         steering = self._steering
         while True:
-            chat.steer(paused=steering.paused, most=steering.most)
-            # What the journal answers comes at once, and says nothing about the rest.
-            left = self._time.left(time.monotonic(), begun=chat.counters.calls > 0)
-            told = ", paused" if steering.paused else "" if left is None else f", at most about {clock(left)} left"
-            self._watcher.asked(chat.counters.line() + told)
+            chat.steer(paused=steering.paused, most=steering.limit)
+            # Answers from the journal come at once, and say nothing about the time of other answers.
+            seconds_left = self._time.seconds_left(time.monotonic(), begun=chat.counters.calls > 0)
+            suffix = (
+                ", paused"
+                if steering.paused
+                else ""
+                if seconds_left is None
+                else f", at most about {format_clock(seconds_left)} left"
+            )
+            self._watcher.show_questions(chat.counters.line() + suffix)
             shares = {
-                f"{self._run.conditions[at].name}/{seed}": one
-                for (at, seed), one in self._time.shares.items()
-                if one < 1
+                f"{self._run.conditions[at].name}/{seed}": share
+                for (at, seed), share in self._time.shares.items()
+                if share < 1
             }
-            more = {"counters": chat.counters.plain(), "left": left, "shares": shares, "rates": self._rates()}
-            steering.told = {**steering.told, **more}
+            progress = {
+                "counters": chat.counters.plain(),
+                "left": seconds_left,
+                "shares": shares,
+                "rates": self._rates(),
+            }
+            steering.progress = {**steering.progress, **progress}
             await asyncio.sleep(TICK_SECONDS)
 
     def _rates(self) -> dict[str, int]:
-        """What became of what was asked in the episodes that are being played."""
-        policies = [policy for made in self._deciding.values() for policy in made]
+        """Counts of questions, repairs and fallbacks in the episodes that are being played."""
+        policies = [policy for seated in self._deciding.values() for policy in seated]
         counts = [policy.counters.total() for policy in policies if isinstance(policy, LLMPolicy)]
-        return {name: sum(getattr(one, name) for one in counts) for name in ("asked", "repaired", "fallbacks")}
+        return {
+            name: sum(getattr(counters, name) for counters in counts) for name in ("asked", "repaired", "fallbacks")
+        }
 
     def _break_off(self) -> None:
-        """End at once, when the episodes are left: only then does a cancellation reach the questions under way."""
+        """Cancel the run once its episodes are left: only then does a cancellation reach the questions under way."""
         assert self._loop is not None
         assert self._main is not None
         if self._leaving:

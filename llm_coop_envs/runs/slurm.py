@@ -1,4 +1,4 @@
-"""A run as a SLURM job array: each task of the array plays a part of it."""
+"""Play a run as a SLURM job array: each task of the array plays a part of it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from llm_coop_envs.errors import RunError
 from llm_coop_envs.storage.files import write_whole
 
 SCRIPT = Path("slurm", "parts.sh")
-# A minute before the time limit a part stops as after Ctrl-C: what is under way is waited for, nothing more is begun.
+# A minute before the time limit a part stops as after Ctrl-C: it finishes what is under way, and begins nothing more.
 _SCRIPT = """\
 #!/bin/bash
 #SBATCH --job-name={name}
@@ -28,29 +28,29 @@ _SCRIPT = """\
 
 
 def check_options(options: Sequence[str]) -> None:
-    """Refuse what is none of sbatch's options, which look like `--time=24:00:00`.
+    """Check that options look like those of sbatch, such as `--time=24:00:00`.
 
     Raises:
         RunError: one does not.
     """
-    for one in options:
-        if not one.startswith("--") or len(one.splitlines()) != 1:
-            raise RunError(f"--sbatch {one!r}: must be an option of sbatch, such as --sbatch=--time=24:00:00")
+    for option in options:
+        if not option.startswith("--") or len(option.splitlines()) != 1:
+            raise RunError(f"--sbatch {option!r}: must be an option of sbatch, such as --sbatch=--time=24:00:00")
 
 
 def write_script(folder: Path, command: Sequence[str], tasks: int, options: Sequence[str] = ()) -> Path:
     """Write the script of a job array into a run folder.
 
-    A task that is killed, or put back into the queue, goes on with the part of its number.
+    A task that is killed, or put back into the queue, continues the part of its number.
 
     Args:
         folder: the run folder, on a file system that all machines share.
-        command: what `llm-coop` is given to play the run, without `--part`.
-        tasks: how many parts, 1 or more.
-        options: what else sbatch is told, as `check_options` lets it pass; wins over the script's own.
+        command: the arguments of `llm-coop` that play the run, without `--part`.
+        tasks: the number of parts, 1 or more.
+        options: further options of sbatch, checked by `check_options`; they win over the script's own.
 
     Returns:
-        The script.
+        The script's path.
 
     Raises:
         RunError: the script cannot be written.
@@ -61,7 +61,7 @@ def write_script(folder: Path, command: Sequence[str], tasks: int, options: Sequ
         last=tasks - 1,
         here=shlex.quote(str(Path.cwd())),
         logs=shlex.quote(str(path.parent)).replace("%", "%%"),
-        more="".join(f"#SBATCH {one}\n" for one in options),
+        more="".join(f"#SBATCH {option}\n" for option in options),
         command=shlex.join([sys.executable, "-m", "llm_coop_envs", *command]),
     )
     write_whole(path, text.encode())
@@ -82,6 +82,6 @@ def submit(script: Path) -> str | None:
         return None
     done = subprocess.run([sbatch, "--parsable", str(script)], capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        why = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
-        raise RunError(f"sbatch does not take {script}: {why}")
+        reason = " ".join(done.stderr.split()) or f"exit code {done.returncode}"
+        raise RunError(f"sbatch does not take {script}: {reason}")
     return done.stdout.strip().partition(";")[0]

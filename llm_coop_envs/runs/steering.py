@@ -1,4 +1,4 @@
-"""What users want of a run while it is played, and what they are told of it."""
+"""Orders of users to a run while it is played, and the status that they see."""
 
 from __future__ import annotations
 
@@ -12,71 +12,74 @@ from typing import Any
 from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.core.scenario import Event
 from llm_coop_envs.errors import RunError
-from llm_coop_envs.runs.devices import devices
+from llm_coop_envs.runs.devices import describe_devices
 
 
 @dataclass(kw_only=True)
 class Steering:
-    """Stands between a run's socket, whose thread calls it, and whoever plays, who looks here several times a second.
+    """Connects a run's socket with the loop that plays it.
+
+    The socket's thread calls `obey`; the loop reads the attributes several times a second.
 
     Attributes:
         stop: asks the run to stop as the first Ctrl-C does; nothing paid is lost.
-        stopping: whether it was asked to.
-        paused: whether nothing new is to be begun or asked; what is under way is finished.
-        most: how many requests, or episodes without a model, may be under way; `None` for the run's own limit.
-        told: what else is told of the run, as plain data; replaced, never changed.
-        events: of the episodes that are played in this process, by name; lists that only grow.
-        workers: names of the sockets of the processes that play for this one.
+        stopping: whether the run was asked to stop.
+        paused: whether nothing new may be begun or asked; what is under way is finished.
+        limit: the number of requests, or of episodes without a model, that may be under way; `None` for the run's own.
+        progress: further fields of the status, as plain data; replaced as a whole, never changed.
+        events: the events of each episode that is played in this process, by its name; lists that only grow.
+        since: when the session began, in seconds since 1970.
+        workers: names of the sockets of this session's worker processes.
     """
 
     stop: Callable[[], None] = lambda: None
     stopping: Callable[[], bool] = lambda: False
     paused: bool = False
-    most: int | None = None
-    told: Mapping[str, Any] = field(default_factory=dict)
+    limit: int | None = None
+    progress: Mapping[str, Any] = field(default_factory=dict)
     events: dict[str, list[Event]] = field(default_factory=dict)
     since: float = field(default_factory=time.time)
     workers: Sequence[str] = ()
 
-    def room(self) -> float:
-        """How many episodes may be played at the same time."""
-        return 0 if self.paused else math.inf if self.most is None else self.most
+    def concurrency(self) -> float:
+        """The number of episodes that may be played at the same time; infinite without a limit."""
+        return 0 if self.paused else math.inf if self.limit is None else self.limit
 
     def obey(self, order: Mapping[str, Any]) -> dict[str, Any]:
-        """Do what a message on the socket says, and answer it.
+        """Obey an order from the socket, and return the answer.
 
         Raises:
-            RunError: the message says nothing that can be done.
+            RunError: there is no such order, or its argument is impossible.
         """
-        what = order.get("do")
-        if what == "pause":
+        action = order.get("do")
+        if action == "pause":
             self.paused = True
-        elif what == "resume":
+        elif action == "resume":
             self.paused = False
-        elif what == "stop":
+        elif action == "stop":
             self.stop()
-        elif what == "limit":
-            most = order.get("most")
-            if not isinstance(most, int) or isinstance(most, bool) or most < 1:
-                raise RunError(f"limit {most!r}: must be an integer of 1 or more")
-            self.most = most
-        elif what == "events":
+        elif action == "limit":
+            limit = order.get("most")
+            if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
+                raise RunError(f"limit {limit!r}: must be an integer of 1 or more")
+            self.limit = limit
+        elif action == "events":
             return self._events(str(order.get("episode")), int(order.get("first", 0)), int(order.get("most", 0)))
-        elif what != "status":
-            raise RunError(f"{what!r}: is no order; there are pause, resume, stop and limit")
+        elif action != "status":
+            raise RunError(f"{action!r}: is no order; there are pause, resume, stop and limit")
         return self.status()
 
     def status(self) -> dict[str, Any]:
-        """What is told of the run."""
+        """The status of the session, as plain data."""
         playing = {name: {"events": len(events)} for name, events in self.events.copy().items()}
-        own = {"paused": self.paused, "stopping": self.stopping(), "most": self.most, "since": self.since}
-        return {**own, "playing": playing, "workers": self.workers, "devices": devices(), **self.told}
+        own = {"paused": self.paused, "stopping": self.stopping(), "most": self.limit, "since": self.since}
+        return {**own, "playing": playing, "workers": self.workers, "devices": describe_devices(), **self.progress}
 
     @contextlib.contextmanager
-    def following(self, episode: str) -> Iterator[Callable[[ScenarioEnv], None]]:
-        """Tell of an episode as long as the block lasts; yields what is to be called as it goes on.
+    def follow_episode(self, episode: str) -> Iterator[Callable[[ScenarioEnv], None]]:
+        """Show an episode in the status as long as the block lasts; yields a function to call at each of its steps.
 
-        Before the first call it has no events: those who play it may be learning still.
+        Before the first step it has no events: its players may still be learning.
         """
         self.events[episode] = []
 
@@ -88,8 +91,8 @@ class Steering:
         finally:
             del self.events[episode]
 
-    def _events(self, episode: str, first: int, most: int) -> dict[str, Any]:
+    def _events(self, episode: str, first: int, count: int) -> dict[str, Any]:
         events = self.events.get(episode)
         if events is None:
             raise RunError(f"{episode}: is not being played now")
-        return {"events": events[max(0, first) : max(0, first) + max(1, most)], "there": len(events)}
+        return {"events": events[max(0, first) : max(0, first) + max(1, count)], "there": len(events)}

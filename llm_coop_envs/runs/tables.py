@@ -1,4 +1,4 @@
-"""Tables of a run, made from its events and nothing else."""
+"""Make the tables of a run from its events alone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from llm_coop_envs.measures.process import process_measures
 from llm_coop_envs.measures.topics import topic_rounds
 from llm_coop_envs.runs.folder import Run
 from llm_coop_envs.storage.parquet import need_arrow, write_table
-from llm_coop_envs.studies.study import Condition
+from llm_coop_envs.studies.conditions import Condition
 from llm_coop_envs.treatments.regulation_measures import regulation_measures
 
 if TYPE_CHECKING:
@@ -28,17 +28,17 @@ _MANY = 1000
 
 @dataclass(frozen=True, kw_only=True)
 class EpisodeTables:
-    """What one episode gives to the tables.
+    """The rows of one episode.
 
     Attributes:
         condition: its condition.
         seed: the environment's seed.
-        policies: who decided for each player, by its name.
+        policies: the full name of each player's policy.
         events: the recorded events.
         metrics: one row with all metrics.
         answers: one row for each kind of question of each policy that asked a model.
-        models: the answers of each model, as the provider reports them.
-        people: who sat in the seats, if a population did: each column's values and everybody's code.
+        models: the number of answers of each model, by the name that the provider reports.
+        people: the people in the seats, if there is a population: the values of each column, and everybody's code.
     """
 
     condition: Condition
@@ -52,15 +52,15 @@ class EpisodeTables:
 
     @cached_property
     def by_type(self) -> Mapping[str, list[Event]]:
-        """The events of each type; of others none."""
-        found: defaultdict[str, list[Event]] = defaultdict(list)
+        """The events by type; an empty list for a type without events."""
+        by_type: defaultdict[str, list[Event]] = defaultdict(list)
         for event in self.events:
-            found[event["type"]].append(event)
-        return found
+            by_type[event["type"]].append(event)
+        return by_type
 
     @cached_property
     def rounds(self) -> list[Row]:
-        """One row per round, with how many of its messages are about what."""
+        """One row per round, with the counts of its messages by topic."""
         scenario = self.condition.spec
         about = topic_rounds(self.events, scenario)
         return [{**self._key, **row, **about.get(row["round"], {})} for row in scenario.round_rows(self.events)]
@@ -92,19 +92,19 @@ class EpisodeTables:
 
 
 def read_episodes(run: Run) -> Iterator[EpisodeTables]:
-    """Every finished episode, conditions in the study's order, seeds in the condition's.
+    """Read every finished episode, conditions in the study's order, seeds in the condition's.
 
     Raises:
         RunError: an episode's file is damaged, or not this run's.
     """
-    there = run.finished()
+    finished = run.finished()
     for condition, seed in run.episodes:
-        if (condition.name, seed) in there:
+        if (condition.name, seed) in finished:
             yield read_episode(run, condition, seed)
 
 
 def read_episode(run: Run, condition: Condition, seed: int) -> EpisodeTables:
-    """What one finished episode gives to the tables.
+    """Read the rows of one finished episode.
 
     Raises:
         RunError: its file is damaged.
@@ -127,10 +127,10 @@ def read_episode(run: Run, condition: Condition, seed: int) -> EpisodeTables:
         **process_measures(events, scenario),
         **header.get("measures", {}),
     }
-    asked: list[Row] = header.get("answers", [])
+    answers: list[Row] = header.get("answers", [])
     models: Counter[str] = Counter()
-    for one in asked:
-        models.update(one["models"])
+    for answer in answers:
+        models.update(answer["models"])
     return EpisodeTables(
         condition=condition,
         seed=seed,
@@ -141,14 +141,14 @@ def read_episode(run: Run, condition: Condition, seed: int) -> EpisodeTables:
             {
                 **key,
                 "scenario": scenario.name,
-                "policy": one["policy"],
+                "policy": answer["policy"],
                 "player": number,
-                "seats": len(one["seats"]),
+                "seats": len(answer["seats"]),
                 "call": call,
                 **counts,
             }
-            for number, one in enumerate(asked)
-            for call, counts in one["calls"].items()
+            for number, answer in enumerate(answers)
+            for call, counts in answer["calls"].items()
         ],
         models=models,
         people=header.get("people", {}),
@@ -156,16 +156,16 @@ def read_episode(run: Run, condition: Condition, seed: int) -> EpisodeTables:
 
 
 def _flag_counts(events: Iterable[Event]) -> Row:
-    """How many submissions were counted, how many of them had to be corrected, and how many of these were choices."""
+    """Counts of submissions, of those among them that had to be corrected, and of the choices among the latter."""
     flags = [(event["type"], event["flags"]) for event in events if event["type"] in ("choice", "message")]
-    corrected = [kind for kind, found in flags if found]
+    corrected = [kind for kind, flagged in flags if flagged]
     return {"submissions": len(flags), "corrected": len(corrected), "flagged_choices": corrected.count("choice")}
 
 
 def without_flagged(episode: EpisodeTables) -> EpisodeTables | None:
-    """The episode without the choices that were flagged; itself if there are none, `None` if nothing is left.
+    """The episode without its flagged choices; itself if there are none, `None` if nothing is left.
 
-    What was measured of learning, or by playing on, belongs to the whole episode and is left out.
+    Measures of learning, and of playing on, belong to the whole episode and are left out.
     """
     if not any(event["flags"] for event in episode.by_type["choice"]):
         return episode
@@ -174,12 +174,14 @@ def without_flagged(episode: EpisodeTables) -> EpisodeTables | None:
     if events is None:
         return None
     measured = {**scenario.episode_metrics(events), **process_measures(events, scenario)}
-    told = {name: episode.metrics[name] for name in ("study", "condition", "seed", "scenario", "talk", "policies")}
-    return replace(episode, events=events, metrics={**told, **measured})
+    identifying = {
+        name: episode.metrics[name] for name in ("study", "condition", "seed", "scenario", "talk", "policies")
+    }
+    return replace(episode, events=events, metrics={**identifying, **measured})
 
 
 def write_tables(run: Run) -> list[Path]:
-    """Write the run's tables as Parquet; their files.
+    """Write the run's tables as Parquet; returns their files.
 
     Raises:
         RunError: an episode is damaged or a table cannot be written.
@@ -193,11 +195,11 @@ def write_tables(run: Run) -> list[Path]:
 
 
 def make_tables(run: Run) -> dict[Path, pa.Table]:
-    """The run's tables, each by the file that it belongs in.
+    """Make the run's tables, by file.
 
     They are `episodes.parquet`, `messages.parquet`, `rounds_<scenario>.parquet` of each scenario, `answers.parquet` if
-    a language model played, and `episodes_without_flagged.parquet`, all episodes measured without the choices that were
-    flagged, if any were.
+    a language model played, and if choices were flagged `episodes_without_flagged.parquet`, in which all episodes are
+    measured without them.
 
     Raises:
         RunError: an episode is damaged.
@@ -205,34 +207,34 @@ def make_tables(run: Run) -> dict[Path, pa.Table]:
     parts: dict[str, list[pa.Table]] = {EPISODES: [], MESSAGES: [_no_messages()]}
     unflagged: list[pa.Table] = []
     for episode in read_episodes(run):
-        _add(parts[EPISODES], [episode.metrics])
-        rest = without_flagged(episode)
-        if rest is not None:
-            _add(unflagged, [rest.metrics])
-        if rest is not episode:
+        _append_rows(parts[EPISODES], [episode.metrics])
+        unflagged_episode = without_flagged(episode)
+        if unflagged_episode is not None:
+            _append_rows(unflagged, [unflagged_episode.metrics])
+        if unflagged_episode is not episode:
             parts[UNFLAGGED] = unflagged
-        _add(parts[MESSAGES], episode.messages)
-        _add(parts.setdefault(ANSWERS, []), episode.answers)
-        _add(parts.setdefault(f"{ROUNDS}_{episode.condition.scenario}", []), episode.rounds)
-    return {run.folder / f"{name}.parquet": _joined(tables) for name, tables in parts.items() if tables}
+        _append_rows(parts[MESSAGES], episode.messages)
+        _append_rows(parts.setdefault(ANSWERS, []), episode.answers)
+        _append_rows(parts.setdefault(f"{ROUNDS}_{episode.condition.scenario}", []), episode.rounds)
+    return {run.folder / f"{name}.parquet": _concatenate(tables) for name, tables in parts.items() if tables}
 
 
-def _add(tables: list[pa.Table], rows: Sequence[Row]) -> None:
+def _append_rows(tables: list[pa.Table], rows: Sequence[Row]) -> None:
     """Add a table of some rows, if there are any; a thousand small ones are made one, which takes a fiftieth."""
     if rows:
         tables.append(as_table(rows))
     if len(tables) == _MANY:
-        tables[:] = [_joined(tables).combine_chunks()]
+        tables[:] = [_concatenate(tables).combine_chunks()]
 
 
-def _joined(tables: Sequence[pa.Table]) -> pa.Table:
+def _concatenate(tables: Sequence[pa.Table]) -> pa.Table:
     import pyarrow as pa
 
     return pa.concat_tables(tables, promote_options="permissive")
 
 
 def _no_messages() -> pa.Table:
-    """The messages' columns, so that the table is there when nobody spoke."""
+    """A table of messages without rows, so that the file has its columns when nobody spoke."""
     import pyarrow as pa
 
     names = ("condition", "seed", "scenario", "round", "step", "talk", "position", "speaker", "policy", "text")
@@ -242,14 +244,14 @@ def _no_messages() -> pa.Table:
 
 
 def as_table(rows: Sequence[Row], names: Iterable[str] = ()) -> pa.Table:
-    """Rows as a table; its columns are the given names, by default all in the order in which they first come."""
+    """Rows as a table; columns are the given names, by default all names in the order of their first appearance."""
     import pyarrow as pa
 
     names = names or dict.fromkeys(name for row in rows for name in row)
     columns: dict[str, Any] = {}
     for name in names:
         values = [row.get(name) for row in rows]
-        # Integers among decimals: Arrow refuses the mixture.
+        # Arrow refuses integers among decimals, as in [1, 2.5].
         if any(isinstance(v, float) for v in values):
             values = [float(v) if isinstance(v, int) and not isinstance(v, bool) else v for v in values]
         columns[name] = values

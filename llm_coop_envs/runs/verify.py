@@ -1,7 +1,7 @@
-"""Checking a run: files against the manifest, events against the journal, tables against events.
+"""Check a run: files against the manifest, events against the journal, tables against events.
 
-Each of them is made anew from the one before it and compared with what is there, by the code that a run and a replay
-use; nothing is written.
+Events and tables are made again by the code of a run and a replay, and compared with the recorded ones; nothing is
+written.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 from llm_coop_envs.errors import LlmCoopError, RunError
 from llm_coop_envs.runs.episode import play_episode
-from llm_coop_envs.runs.folder import Run, check_words, described_models, open_run
+from llm_coop_envs.runs.folder import Run, check_prompts, describe_models, open_run
 from llm_coop_envs.runs.human_game import HUMAN
-from llm_coop_envs.runs.provenance import named, program_of
+from llm_coop_envs.runs.provenance import program_of, program_title
 from llm_coop_envs.runs.tables import make_tables
 from llm_coop_envs.storage.folder import difference, plain_json
 from llm_coop_envs.storage.parquet import need_arrow
-from llm_coop_envs.studies.study import Condition, Study
+from llm_coop_envs.studies.conditions import Condition
+from llm_coop_envs.studies.study import Study
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -32,16 +33,16 @@ EVENTS = "events/"
 
 
 @dataclass(kw_only=True)
-class Verified:
-    """What checking a run found.
+class Verification:
+    """The result of checking a run.
 
     Attributes:
         run: the run.
-        faults: a sentence on everything that is not as it should be.
+        faults: a sentence on each fault.
         notes: sentences on what could not be checked, and why.
-        episodes: how many episodes are there and this run's own.
-        replayed: how many of them were played again, and compared.
-        tables: how many tables were made again, and compared.
+        episodes: the number of finished episodes that are this run's own.
+        replayed: the number of episodes that were played again and compared.
+        tables: the number of tables that were made again and compared.
     """
 
     run: Run
@@ -52,13 +53,13 @@ class Verified:
     tables: int = 0
 
 
-def verify_run(folder: Path, *, again: bool = False, tell: Callable[[str], None] = lambda _: None) -> Verified:
+def verify_run(folder: Path, *, again: bool = False, tell: Callable[[str], None] = lambda _: None) -> Verification:
     """Check a run.
 
     Args:
         folder: the run folder; it is only read.
-        again: play episodes without a language model again, too, as learners and rules would.
-        tell: is told what is being checked.
+        again: whether episodes without a language model are played again, too.
+        tell: called with the name of each thing that is checked.
 
     Raises:
         RunError: there is no run, or its manifest is damaged.
@@ -66,32 +67,36 @@ def verify_run(folder: Path, *, again: bool = False, tell: Callable[[str], None]
     """
     need_arrow()
     run = open_run(folder)
-    found = Verified(run=run)
+    verification = Verification(run=run)
     tell("files")
-    found.faults += [*_manifest(run), *(one for one in run.describe_damage() if EVENTS not in one), *_strangers(run)]
-    _presence(found)
-    own = list(_episodes(found, tell))
-    found.faults += _programs(run, own)
-    asyncio.run(_play_again(found, own, again, tell))
-    if run.complete and found.episodes == run.total:
+    verification.faults += [
+        *_check_manifest(run),
+        *(sentence for sentence in run.describe_damage() if EVENTS not in sentence),
+        *_find_strangers(run),
+    ]
+    _check_presence(verification)
+    own = list(_read_own_episodes(verification, tell))
+    verification.faults += _check_programs(run, own)
+    asyncio.run(_play_again(verification, own, again, tell))
+    if run.complete and verification.episodes == run.total:
         tell("tables")
-        _tables(found)
-    return found
+        _check_tables(verification)
+    return verification
 
 
-def _manifest(run: Run) -> Iterator[str]:
-    """Whether the manifest describes the study that its digest stands for."""
-    if _played(run).digest != run.manifest["digest"]:
+def _check_manifest(run: Run) -> Iterator[str]:
+    """Check that the manifest's digest is that of its conditions."""
+    if _study_of_digest(run).digest != run.manifest["digest"]:
         yield f"{run.folder}: the conditions in run.json are not those of its digest"
 
 
-def _played(run: Run) -> Study:
-    """What its digest is of; what else a study says is left out."""
+def _study_of_digest(run: Run) -> Study:
+    """The study of a run as far as its digest depends on it."""
     return Study(name="", description="", seed=run.manifest["seed"], conditions=run.conditions, measures=(), text="")
 
 
-def _strangers(run: Run) -> Iterator[str]:
-    """Files that lie where episodes and tables do, and are none of this run's."""
+def _find_strangers(run: Run) -> Iterator[str]:
+    """Find files among episodes and tables that are not this run's."""
     own = {run.events_path(condition.name, seed) for condition, seed in run.episodes}
     for path in sorted((run.folder / EVENTS).rglob("*.gz")):
         if path not in own:
@@ -101,96 +106,104 @@ def _strangers(run: Run) -> Iterator[str]:
             yield f"{path}: is no table that this run wrote"
 
 
-def _presence(found: Verified) -> None:
-    """Whether everything is there that the manifest promises."""
-    run = found.run
-    unrecorded = [run.folder / name for name in run.unrecorded()]
+def _check_presence(verification: Verification) -> None:
+    """Check that no episode of a complete run is missing or unrecorded."""
+    run = verification.run
+    unrecorded = [run.folder / name for name in run.unrecorded_files()]
     if run.complete:
-        there = run.finished()
+        finished = run.finished()
         every = [(condition.name, seed) for condition, seed in run.episodes]
-        found.faults += [
-            f"{run.events_path(*one)}: is not there, although the run is complete" for one in every if one not in there
+        verification.faults += [
+            f"{run.events_path(*episode)}: is not there, although the run is complete"
+            for episode in every
+            if episode not in finished
         ]
-        found.faults += [f"{path}: is not recorded in run.json" for path in unrecorded]
+        verification.faults += [f"{path}: is not recorded in run.json" for path in unrecorded]
         return
-    found.notes.append(f"{run.folder}: is not complete ({len(run.finished())} of {run.total} episodes)")
+    verification.notes.append(f"{run.folder}: is not complete ({len(run.finished())} of {run.total} episodes)")
     if unrecorded:
-        found.notes.append(f"{len(unrecorded)} episodes of a session that was killed are not recorded in run.json yet")
+        verification.notes.append(
+            f"{len(unrecorded)} episodes of a session that was killed are not recorded in run.json yet"
+        )
 
 
-def _episodes(found: Verified, tell: Callable[[str], None]) -> Iterator[tuple[Condition, int, list[Any]]]:
-    """The episodes that are this run's own: condition, seed, and the header and events of the file."""
-    run = found.run
-    there = run.finished()
+def _read_own_episodes(
+    verification: Verification, tell: Callable[[str], None]
+) -> Iterator[tuple[Condition, int, list[Any]]]:
+    """Read the episodes that are this run's own: condition, seed, and the file's header and events."""
+    run = verification.run
+    finished = run.finished()
     for condition in run.conditions:
         tell(f"episodes of {condition.name}")
         for seed in condition.seeds:
-            if (condition.name, seed) not in there:
+            if (condition.name, seed) not in finished:
                 continue
             try:
                 header, events = run.read_events(condition.name, seed)
             except RunError as error:
-                found.faults.append(str(error))
+                verification.faults.append(str(error))
                 continue
-            found.episodes += 1
+            verification.episodes += 1
             game = {"scenario": condition.spec.env_name, "seed": seed, "settings": dict(condition.settings)}
             how = difference(events[0], {"type": "start", **game})
             if how:
                 path = run.events_path(condition.name, seed)
-                found.faults.append(f"{path}: its events are those of another episode ({how})")
+                verification.faults.append(f"{path}: its events are those of another episode ({how})")
             yield condition, seed, [header, *events]
 
 
-def _programs(run: Run, own: list[tuple[Condition, int, list[Any]]]) -> Iterator[str]:
-    """Whether one version of the program played everything."""
+def _check_programs(run: Run, own: list[tuple[Condition, int, list[Any]]]) -> Iterator[str]:
+    """Check that one version of the program played all episodes."""
     for name in run.manifest["program"]:
         counts = Counter(records[0]["program"].get(name) for _, _, records in own)
         del counts[None]
         if len(counts) > 1:
-            told = ", ".join(f"{count} by {one}" for one, count in counts.most_common())
-            yield f"{run.folder}: {named(name)} changed while the run was being played (episodes: {told})"
+            tally = ", ".join(f"{count} by {program_hash}" for program_hash, count in counts.most_common())
+            yield f"{run.folder}: {program_title(name)} changed while the run was being played (episodes: {tally})"
 
 
 async def _play_again(
-    found: Verified, own: list[tuple[Condition, int, list[Any]]], again: bool, tell: Callable[[str], None]
+    verification: Verification, own: list[tuple[Condition, int, list[Any]]], again: bool, tell: Callable[[str], None]
 ) -> None:
-    """Play episodes again, those of models from the journal, and compare."""
-    run = found.run
+    """Play episodes again, those of models from the journal, and compare them with the recorded ones."""
+    run = verification.run
     asking = any(condition.asks_a_model for condition, _, _ in own)
     chat: Chat | None = None
     if asking:
         from llm_coop_envs.policies.llm.asking.replay import ReplayChat
 
         try:
-            check_words(run, described_models(_played(run)))
+            check_prompts(run, describe_models(_study_of_digest(run)))
             chat = ReplayChat(_journal_of(run))
-            found.notes += chat.notes
+            verification.notes += chat.notes
         except LlmCoopError as error:
-            found.faults.append(f"the episodes of models cannot be compared with the journal: {error}")
-    left = Counter[str]()
+            verification.faults.append(f"the episodes of models cannot be compared with the journal: {error}")
+    skipped = Counter[str]()
     for condition, seed, records in own:
         if HUMAN in condition.policies:
-            left["with people in them"] += 1
+            skipped["with people in them"] += 1
         elif not condition.asks_a_model and not again:
-            left["without a model (--again plays them again)"] += 1
+            skipped["without a model (--again plays them again)"] += 1
         elif not condition.asks_a_model or chat is not None:
             tell(f"{condition.name}, seed {seed}")
-            why = await _replayed(run, condition, seed, records, chat)
-            found.faults += [f"{run.events_path(condition.name, seed)}: {why}"] if why else []
-            found.replayed += 1
-    found.notes += [f"{count} episodes {what} were not played again" for what, count in left.items()]
+            reason = await _replay_difference(run, condition, seed, records, chat)
+            verification.faults += [f"{run.events_path(condition.name, seed)}: {reason}"] if reason else []
+            verification.replayed += 1
+    verification.notes += [
+        f"{count} episodes {description} were not played again" for description, count in skipped.items()
+    ]
 
 
 def _journal_of(run: Run) -> Path:
-    """Where the answers of a run's models are: in the run, or in the one that it replayed."""
+    """The folder of the journal with the answers of a run's models: the run's own, or that of the run it replayed."""
     replayed = [session.get("asking", {}).get("replay") for session in run.manifest["sessions"]]
     if (run.folder / "journal").is_dir() or not any(replayed):
         return run.folder
     return Path(next(filter(None, reversed(replayed))))
 
 
-async def _replayed(run: Run, condition: Condition, seed: int, records: list[Any], chat: Chat | None) -> str:
-    """Play an episode again; how it then differs from what is recorded, empty if it does not."""
+async def _replay_difference(run: Run, condition: Condition, seed: int, records: list[Any], chat: Chat | None) -> str:
+    """Play an episode again; returns how it differs from the recorded one, empty if it does not."""
     source = "the journal" if condition.asks_a_model else "the rules"
     try:
         played = await play_episode(run.manifest["seed"], condition, seed, chat)
@@ -198,13 +211,17 @@ async def _replayed(run: Run, condition: Condition, seed: int, records: list[Any
         return f"cannot be played again from {source}: {error}"
     header, *events = plain_json({"records": run.episode_records(condition.name, seed, played)})["records"]
     recorded, *were = records
-    others = [named(name) for name, one in program_of(condition).items() if recorded["program"].get(name) != one]
-    why = _first_difference(were, events) or difference(
+    others = [
+        program_title(name)
+        for name, program_hash in program_of(condition).items()
+        if recorded["program"].get(name) != program_hash
+    ]
+    reason = _first_difference(were, events) or difference(
         {**recorded, "program": 0}, {**header, "program": 0}, every=True
     )
-    if why and others:
-        why += f"; {' and '.join(others)} are not those that played it: use the version that did"
-    return why and f"is not what {source} make of it: {why}"
+    if reason and others:
+        reason += f"; {' and '.join(others)} are not those that played it: use the version that did"
+    return reason and f"is not what {source} make of it: {reason}"
 
 
 def _first_difference(were: list[Any], events: list[Any]) -> str:
@@ -216,35 +233,35 @@ def _first_difference(were: list[Any], events: list[Any]) -> str:
     return "" if len(were) == len(events) else f"it has {len(were)} events there and {len(events)} here"
 
 
-def _tables(found: Verified) -> None:
-    """Make all tables again, and compare."""
+def _check_tables(verification: Verification) -> None:
+    """Make all tables again, and compare them with the recorded ones."""
     import pyarrow.parquet as pq
 
     try:
-        tables = make_tables(found.run)
-    except Exception as error:  # whatever a scenario makes of events that it did not write
-        found.faults.append(f"{found.run.folder}: no tables can be made of its events ({error!r})")
+        tables = make_tables(verification.run)
+    except Exception as error:  # anything that a scenario raises for events that it did not write
+        verification.faults.append(f"{verification.run.folder}: no tables can be made of its events ({error!r})")
         return
-    for path, made in tables.items():
-        found.tables += 1
+    for path, remade in tables.items():
+        verification.tables += 1
         try:
-            why = _table_difference(pq.read_table(path), made)
+            reason = _table_difference(pq.read_table(path), remade)
         except (OSError, ValueError) as error:
-            why = f"cannot be read ({' '.join(str(error).split())[:200]})"
-        if why:
-            found.faults.append(f"{path}: {why}")
+            reason = f"cannot be read ({' '.join(str(error).split())[:200]})"
+        if reason:
+            verification.faults.append(f"{path}: {reason}")
 
 
-def _table_difference(there: pa.Table, made: pa.Table) -> str:
-    """Where a table first differs from one that was made anew; empty if it does not."""
-    if there.schema.names != made.schema.names:
-        odd = sorted(set(there.schema.names) ^ set(made.schema.names)) or ["their order"]
+def _table_difference(recorded: pa.Table, remade: pa.Table) -> str:
+    """How a recorded table first differs from one that was made again; empty if it does not."""
+    if recorded.schema.names != remade.schema.names:
+        odd = sorted(set(recorded.schema.names) ^ set(remade.schema.names)) or ["their order"]
         return f"its columns are not those that follow from the events ({odd[0]})"
-    if len(there) != len(made):
-        return f"has {len(there)} rows, from the events {len(made)} follow"
-    for name in made.schema.names:
-        if not there[name].equals(made[name]):
-            for row, (was, now) in enumerate(zip(there[name].to_pylist(), made[name].to_pylist(), strict=True), 1):
+    if len(recorded) != len(remade):
+        return f"has {len(recorded)} rows, from the events {len(remade)} follow"
+    for name in remade.schema.names:
+        if not recorded[name].equals(remade[name]):
+            for row, (was, now) in enumerate(zip(recorded[name].to_pylist(), remade[name].to_pylist(), strict=True), 1):
                 if was != now and not (was != was and now != now):  # NaN is no fault
                     return f"column {name}, row {row} is {was!r}, from the events {now!r} follows"
     return ""

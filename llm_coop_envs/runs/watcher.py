@@ -1,4 +1,4 @@
-"""Who is told how a run goes."""
+"""The interface by which a run tells of its progress."""
 
 from __future__ import annotations
 
@@ -6,22 +6,22 @@ from llm_coop_envs.runs.folder import Run
 
 
 class Watcher:
-    """Is told how a run goes, and looks away; subclasses show what they like."""
+    """Ignores all progress of a run; subclasses show it."""
 
     def begin(self, run: Run, todo: int, workers: int) -> None:
-        """Episodes are about to be played; `todo` are missing. No workers: side by side in this process."""
+        """Called before `todo` missing episodes are played; 0 workers mean side by side in this process."""
 
-    def episode(self, condition: str, seed: int, seconds: float, left: float | None) -> None:
-        """An episode is done; about `left` seconds remain, if that can be said."""
+    def episode(self, condition: str, seed: int, seconds: float, seconds_left: float | None) -> None:
+        """Called after each episode; about `seconds_left` seconds remain, `None` if that is not known."""
 
     def stopping(self) -> None:
-        """The first Ctrl-C: running episodes are finished, no more are begun."""
+        """Called at the first Ctrl-C: running episodes are finished, no more are begun."""
 
     def tables(self) -> None:
-        """All episodes are there; tables are being written."""
+        """Called when all episodes are there, before tables are written."""
 
     def say(self, sentence: str) -> None:
-        """Something the user should know, once."""
+        """Called with a sentence for the user."""
 
-    def asked(self, line: str) -> None:
-        """What models were asked so far, and what it cost; several times a second."""
+    def show_questions(self, line: str) -> None:
+        """Called several times a second with a line on questions to models and their cost so far."""

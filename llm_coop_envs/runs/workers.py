@@ -1,4 +1,4 @@
-"""Worker processes for episodes: one event loop each, one episode at a time."""
+"""Play episodes in worker processes: one event loop each, one episode at a time."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from typing import Any
 
 from llm_coop_envs.core.registry import register, registered
 from llm_coop_envs.errors import LlmCoopError, RunError
-from llm_coop_envs.runs.control import answering, socket_path
+from llm_coop_envs.runs.control import answer_orders, socket_path
 from llm_coop_envs.runs.episode import play_episode
 from llm_coop_envs.runs.folder import Run
 from llm_coop_envs.runs.provenance import program_of
 from llm_coop_envs.runs.steering import Steering
 from llm_coop_envs.storage.files import write_whole
-from llm_coop_envs.studies.study import Condition
+from llm_coop_envs.studies.conditions import Condition
 from llm_coop_envs.util.interrupts import on_interrupt
 from llm_coop_envs.util.waiting import run_coroutine
 
@@ -39,9 +39,9 @@ class Finished:
     """An episode that was played and written.
 
     Attributes:
-        task: which one.
-        seconds: how long it took.
-        files: what the manifest is to record of it.
+        task: the episode.
+        seconds: the time that it took.
+        files: its file and fingerprint, for the manifest.
     """
 
     task: Task
@@ -57,11 +57,11 @@ def play_here(
     loop = asyncio.new_event_loop()
     try:
         for task in tasks:
-            while steering.room() < 1 and not stop():
+            while steering.concurrency() < 1 and not stop():
                 time.sleep(POLL_SECONDS)
             if stop():
                 return
-            yield _play(loop, run, task, steering)
+            yield _play_one(loop, run, task, steering)
     finally:
         loop.close()
 
@@ -75,16 +75,15 @@ def play_apart(
 ) -> Generator[Finished, None, None]:
     """Play episodes in worker processes.
 
-    When `stop` says so, running episodes are finished and no more are begun. When the caller leaves early (by an
-    exception or by closing the iterator), the workers are ended at once; what they were writing is not there, what
-    they had written is.
+    When `stop` says so, running episodes are finished and no more are begun. When the caller leaves early, by an
+    exception or by closing the iterator, the workers are ended at once; episodes that they had not written are lost.
 
     Args:
         run: the run.
         tasks: the episodes, in the order in which they are begun; each is taken when it is begun.
-        stop: asked several times a second.
-        workers: how many processes.
-        steering: says as often how many episodes may be played at the same time, and is told who plays.
+        stop: asked several times a second whether to stop.
+        workers: the number of processes.
+        steering: says as often how many episodes may be played at the same time; gets the names of the workers.
 
     Raises:
         RunError: an episode failed or a worker died.
@@ -92,10 +91,10 @@ def play_apart(
     waiting, over = iter(tasks), False
     busy: dict[Connection, Task] = {}
     steering = steering or Steering()
-    with _workers(run, workers, steering) as connections:
+    with _start_workers(run, workers, steering) as connections:
         idle = list(connections)
         while True:
-            while idle and not over and len(busy) < steering.room() and not stop():
+            while idle and not over and len(busy) < steering.concurrency() and not stop():
                 if (task := next(waiting, None)) is None:
                     over = True
                     break
@@ -126,11 +125,11 @@ def play_apart(
 
 
 @contextlib.contextmanager
-def _workers(run: Run, count: int, steering: Steering) -> Iterator[list[Connection]]:
+def _start_workers(run: Run, count: int, steering: Steering) -> Iterator[list[Connection]]:
     context = multiprocessing.get_context("spawn")
     try:
         scenarios = pickle.dumps(registered())
-    except Exception as error:  # whatever somebody's own classes raise
+    except Exception as error:  # anything that classes from outside raise
         raise RunError(f"a registered scenario cannot be given to other processes ({error}); use one worker") from error
     processes = []
     connections = []
@@ -140,7 +139,7 @@ def _workers(run: Run, count: int, steering: Steering) -> Iterator[list[Connecti
         with on_interrupt(signal.SIG_IGN):
             for name in steering.workers:
                 ours, theirs = context.Pipe()
-                process = context.Process(target=_work, args=(run, scenarios, theirs, name), daemon=True)
+                process = context.Process(target=_serve_tasks, args=(run, scenarios, theirs, name), daemon=True)
                 process.start()
                 theirs.close()
                 processes.append(process)
@@ -157,24 +156,24 @@ def _workers(run: Run, count: int, steering: Steering) -> Iterator[list[Connecti
         for process in processes:
             process.join()
         for name in steering.workers:
-            with contextlib.suppress(OSError, RunError):  # one that was ended left its socket
+            with contextlib.suppress(OSError, RunError):  # a worker that was ended leaves its socket behind
                 socket_path(name).unlink(missing_ok=True)
         steering.workers = ()
 
 
-def _work(run: Run, scenarios: bytes, connection: Connection, name: str) -> None:
-    """A worker's life: play what is asked for until the parent hangs up."""
+def _serve_tasks(run: Run, scenarios: bytes, connection: Connection, name: str) -> None:
+    """Serve as a worker process: play the tasks that the parent sends until it closes the connection."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     for scenario in pickle.loads(scenarios):
         register(scenario)
     for condition in run.conditions:
-        program_of(condition)  # as it is now: what is loaded later may have been edited meanwhile
+        program_of(condition)  # hashes the files now, before somebody edits them
     loop = asyncio.new_event_loop()
     steering = Steering()
     with contextlib.ExitStack() as opened:
-        with contextlib.suppress(OSError, RunError):  # the main process has said why there are no sockets
-            opened.enter_context(answering(name, steering))
+        with contextlib.suppress(OSError, RunError):  # the main process has told the user
+            opened.enter_context(answer_orders(name, steering))
         while True:
             try:
                 task = connection.recv()
@@ -182,7 +181,7 @@ def _work(run: Run, scenarios: bytes, connection: Connection, name: str) -> None
                 return
             answer: Any
             try:
-                answer = _play(loop, run, task, steering)
+                answer = _play_one(loop, run, task, steering)
             except LlmCoopError as error:
                 answer = error
             try:
@@ -192,30 +191,30 @@ def _work(run: Run, scenarios: bytes, connection: Connection, name: str) -> None
 
 
 def _end_with_parent() -> None:
-    """End this process as soon as its parent has: an episode whose players learn first can take hours."""
+    """End this process when its parent ends, even within an episode: learning alone can take hours."""
     parent = multiprocessing.parent_process()
     assert parent is not None
     multiprocessing.connection.wait([parent.sentinel])
     os._exit(1)
 
 
-def _play(loop: asyncio.AbstractEventLoop, run: Run, task: Task, steering: Steering) -> Finished:
+def _play_one(loop: asyncio.AbstractEventLoop, run: Run, task: Task, steering: Steering) -> Finished:
     """Play and write one episode."""
     condition, seed = run.conditions[task[0]], task[1]
     started = time.perf_counter()
     try:
-        with steering.following(f"{condition.name}/{seed}") as follow:
+        with steering.follow_episode(f"{condition.name}/{seed}") as follow:
             played = run_coroutine(play_episode(run.manifest["seed"], condition, seed, on_step=follow), loop)
         files = run.write_events(condition.name, seed, played)
     except RunError:
         raise
     except Exception as error:
-        raise failure(run, condition, seed, error) from error
+        raise record_failure(run, condition, seed, error) from error
     return Finished(task=task, seconds=time.perf_counter() - started, files=files)
 
 
-def failure(run: Run, condition: Condition, seed: int, error: Exception) -> RunError:
-    """The sentence for an episode that raised, its traceback kept in a file."""
+def record_failure(run: Run, condition: Condition, seed: int, error: Exception) -> RunError:
+    """Write the traceback of an episode that raised to a file, and return the error to raise instead."""
     path = run.folder / "failures" / f"{condition.name}-{seed}.txt"
     sentence = f"condition '{condition.name}', seed {seed} failed: {type(error).__name__}: {error}"
     with contextlib.suppress(RunError):
@@ -225,7 +224,7 @@ def failure(run: Run, condition: Condition, seed: int, error: Exception) -> RunE
 
 
 def usable_cores() -> int:
-    """How many cores this process may use."""
+    """The number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

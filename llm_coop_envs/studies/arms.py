@@ -1,4 +1,4 @@
-"""Arms of a branched run: each continues a condition's episodes from one round on, with something changed in it."""
+"""Arms of a branched run: each continues a condition's episodes from one round on, with something changed."""
 
 from __future__ import annotations
 
@@ -8,13 +8,69 @@ from typing import Any
 
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.studies.conditions import Condition
-from llm_coop_envs.studies.study_file import check_change, policy_change
-from llm_coop_envs.util.yaml_source import Spot
+from llm_coop_envs.studies.study_seats import check_change, read_policy_change, without_policy
+from llm_coop_envs.util.yaml_source import YamlNode, text_of
 
 AS_IT_WAS = "as_it_was"
-"""The arm in which nothing is changed; it is added where the file has none."""
+"""The name of the arm without changes, which is added where the file has none."""
 _FILE_FIELDS = ("name", "description", "arms")
 _ARM_FIELDS = ("name", "title", "changes", "until_round", "players", "settings", "policy", "model")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arm:
+    """An arm of a file.
+
+    Attributes:
+        name: unique in the file.
+        title: its name in reports.
+        changes: entries of `changes` that have been checked; empty for an arm in which nothing is changed.
+    """
+
+    name: str
+    title: str
+    changes: tuple[YamlNode, ...] = ()
+
+    def continue_condition(self, condition: Condition, seeds: Sequence[int], at: int) -> Condition:
+        """The condition that continues one from a round on.
+
+        Args:
+            condition: the condition whose episodes are continued.
+            seeds: those of the episodes.
+            at: the round.
+
+        Raises:
+            StudyError: the arm cannot be played there.
+        """
+        earlier = list(condition.settings.get("changes", ()))
+        setting_changes = [change for change in self.changes if "settings" in change.value]
+        changed = {"changes": [*earlier, *map(without_policy, setting_changes)]} if setting_changes else {}
+        try:
+            env = condition.spec.environment(**{**condition.settings, **changed})
+        except SettingsError as error:
+            # "changes[3].settings.talk": the number counts the condition's own changes, too.
+            number, _, path = error.field.removeprefix("changes[").partition("].")
+            if not path or not self.changes:
+                raise
+            faulty = setting_changes[int(number) - len(earlier)].find(path)
+            faulty.fail(f"{error.value!r}: {error.why} (condition '{condition.name}')")
+        policy_changes = [
+            read_policy_change(change, condition.scenario, condition.seats, env.possible_agents)
+            for change in self.changes
+            if change.value.keys() & {"policy", "model"}
+        ]
+        return replace(
+            condition,
+            name=f"{condition.name}-{self.name}",
+            title=f"{condition.title}, {self.title}",
+            variant=self.title,
+            settings=env.settings.to_json(),
+            changed={**condition.changed, **changed},
+            seeds=tuple(seeds),
+            pair=condition.name,
+            changes=(*condition.changes, *policy_changes),
+            branch={"condition": condition.name, "at": at, "streams": condition.streams},
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,94 +79,68 @@ class ArmsFile:
 
     Attributes:
         name: the name of the branched study; empty if the file gives none.
-        description: what it is for; likewise.
-        arms: names, titles and changes of the arms; the first one changes nothing.
+        description: the purpose of the study; likewise.
+        arms: the arms; the first one changes nothing.
     """
 
     name: str
     description: str
-    arms: tuple[tuple[str, str, tuple[Spot, ...]], ...]
-
-    def of(self, condition: Condition, seeds: Sequence[int], at: int) -> list[Condition]:
-        """The conditions that continue one from a round on.
-
-        Raises:
-            StudyError: an arm cannot be played there.
-        """
-        return [_arm(condition, tuple(seeds), at, *one) for one in self.arms]
+    arms: tuple[Arm, ...]
 
 
-def read_arms(spot: Spot, at: int) -> ArmsFile:
-    """Read a file of arms, whose changes hold from a round on where they do not name a later one.
+def read_arms(node: YamlNode, at: int) -> ArmsFile:
+    """Read a file of arms.
+
+    Args:
+        node: the file's root.
+        at: the round from which the arms differ; changes that name no round hold from there on.
 
     Raises:
-        StudyError: it is wrong.
+        StudyError: the file is wrong.
     """
-    fields = spot.mapping(_FILE_FIELDS, required=("arms",))
-    arms: list[tuple[str, str, tuple[Spot, ...]]] = []
-    plain: list[Any] = []
-    for item in fields["arms"].items():
-        own = item.mapping(_ARM_FIELDS, required=("name",))
-        name = own["name"].label()
-        if name.lower() in (known.lower() for known, _, _ in arms):
-            own["name"].fail(f"'{name}' is already an arm")
-        alone = {key: value for key, value in own.items() if key not in ("name", "title", "changes")}
-        if alone and "changes" in own:
-            own["changes"].fail(f"stands beside '{next(iter(alone))}'; write all changes in the list")
-        entries = own["changes"].items() if "changes" in own else [replace(item, value=alone)] if alone else []
-        changes = tuple(_from_round(entry, at) for entry in entries)
-        if [entry.plain() for entry in changes] in plain:
-            twin = arms[plain.index([entry.plain() for entry in changes])][0]
-            item.fail(f"arm '{name}' changes the same as arm '{twin}'; there is nothing to compare")
-        plain.append([entry.plain() for entry in changes])
-        arms.append((name, own["title"].text() if "title" in own else name, changes))
-    if [] not in plain:
-        arms.insert(0, (AS_IT_WAS, "as it was", ()))
-    arms.sort(key=lambda one: bool(one[2]))
+    fields = node.mapping(_FILE_FIELDS, required=("arms",))
+    arms: list[Arm] = []
+    plain_changes: list[list[Any]] = []
+    for entry in fields["arms"].items():
+        name_node = entry.mapping(_ARM_FIELDS, required=("name",))["name"]
+        if name_node.label().lower() in (other.name.lower() for other in arms):
+            name_node.fail(f"'{name_node.label()}' is already an arm")
+        arm = _read_arm(entry, at)
+        plain = [change.plain() for change in arm.changes]
+        if plain in plain_changes:
+            twin = arms[plain_changes.index(plain)].name
+            entry.fail(f"arm '{arm.name}' changes the same as arm '{twin}'; there is nothing to compare")
+        plain_changes.append(plain)
+        arms.append(arm)
+    if [] not in plain_changes:
+        arms.insert(0, Arm(name=AS_IT_WAS, title="as it was"))
+    arms.sort(key=lambda arm: bool(arm.changes))
     return ArmsFile(
         name=fields["name"].label() if "name" in fields else "",
-        description=fields["description"].text() if "description" in fields else "",
+        description=text_of(fields, "description"),
         arms=tuple(arms),
     )
 
 
-def _from_round(spot: Spot, at: int) -> Spot:
-    fields = spot.mapping()
-    if "from_round" not in fields:
-        return check_change(replace(spot, value={"from_round": replace(spot, value=at), **fields}))
-    fields["from_round"].integer(at, 2**31)
-    return check_change(spot)
-
-
-def _arm(
-    condition: Condition, seeds: tuple[int, ...], at: int, name: str, title: str, changes: tuple[Spot, ...]
-) -> Condition:
-    before = list(condition.settings.get("changes", ()))
-    of_settings = [item for item in changes if "settings" in item.value]
-    more = [{key: one for key, one in item.plain().items() if key not in ("policy", "model")} for item in of_settings]
-    changed = {"changes": [*before, *more]} if more else {}
-    try:
-        env = condition.spec.environment(**{**condition.settings, **changed})
-    except SettingsError as error:
-        number, _, rest = error.field.removeprefix("changes[").partition("].")
-        if not rest or not changes:
-            raise
-        where = of_settings[int(number) - len(before)].at(rest)
-        where.fail(f"{error.value!r}: {error.why} (condition '{condition.name}')")
-    policies = [
-        policy_change(item, condition.scenario, condition.seats, env.possible_agents)
-        for item in changes
-        if item.value.keys() & {"policy", "model"}
-    ]
-    return replace(
-        condition,
-        name=f"{condition.name}-{name}",
-        title=f"{condition.title}, {title}",
-        variant=title,
-        settings=env.settings.to_json(),
-        changed={**condition.changed, **changed},
-        seeds=seeds,
-        pair=condition.name,
-        changes=(*condition.changes, *policies),
-        branch={"condition": condition.name, "at": at, "streams": condition.streams},
+def _read_arm(node: YamlNode, at: int) -> Arm:
+    fields = node.mapping()
+    name = fields["name"].label()
+    # An arm's only change may be written without a list, beside its name.
+    only_change = {key: value for key, value in fields.items() if key not in ("name", "title", "changes")}
+    if only_change and "changes" in fields:
+        fields["changes"].fail(f"stands beside '{next(iter(only_change))}'; write all changes in the list")
+    changes = fields["changes"].items() if "changes" in fields else []
+    if only_change:
+        changes = [replace(node, value=only_change)]
+    return Arm(
+        name=name, changes=tuple(_start_at(change, at) for change in changes), title=text_of(fields, "title", name)
     )
+
+
+def _start_at(change: YamlNode, at: int) -> YamlNode:
+    """The change with a `from_round`, which is not before the round at which episodes are continued."""
+    fields = change.mapping()
+    if "from_round" not in fields:
+        return check_change(replace(change, value={"from_round": replace(change, value=at), **fields}))
+    fields["from_round"].integer(at, 2**31)
+    return check_change(change)

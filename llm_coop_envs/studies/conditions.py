@@ -1,4 +1,4 @@
-"""A condition of a study: a scenario with its settings, who plays it, what changes in play, and its seeds."""
+"""A condition of a study: a scenario with its settings, players, changes in play and seeds."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from llm_coop_envs.core.scenario import Scenario
 from llm_coop_envs.core.settings import PERCEPTION, ScenarioSettings, plain
 from llm_coop_envs.errors import MissingExtra, SettingsError
 from llm_coop_envs.policies.kinds import LLM
-from llm_coop_envs.studies.players import asks_a_model, check_policy, settle
+from llm_coop_envs.studies.players import asks_a_model, check_policy, normalise_policy
 from llm_coop_envs.treatments.changes import Change, fits_any
 from llm_coop_envs.util.references import load
 from llm_coop_envs.util.shares import divide
-from llm_coop_envs.util.yaml_source import spot_of
+from llm_coop_envs.util.yaml_source import as_node
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,28 +27,28 @@ if TYPE_CHECKING:
 
 SEATS = "seats"
 GIVEN, GIVEN_MODEL = "given", "given_model"
-"""Stand in `policies` for whoever is given on the command line: a policy that asks no model, or a language model."""
+"""Stand in `policies` for a player from the command line: a policy that asks no model, or a language model."""
 GIVEN_MODELS = ("given_model_1", "given_model_2")
-"""Two language models that meet."""
+"""Stand in `policies` for two language models from the command line that meet."""
 WAITS_FOR = {
     GIVEN: "a player: --policy NAME",
     GIVEN_MODEL: "a language model: --policy llm --model NAME",
     **dict.fromkeys(GIVEN_MODELS, "two language models: --model NAME --model OTHER"),
 }
-"""What a condition waits for, by the policy that stands in for it, and how it is given."""
+"""The players from the command line, and how they are given, by the names that stand for them."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Player:
-    """A policy, and how many of the seats it fills.
+    """A policy with its options, and its share of the seats.
 
     Attributes:
         policy: its full name: `"scenario/name"`, or `"kind:argument"` as in `players`.
-        options: what its factory is given.
+        options: the arguments of its factory.
         share: its weight in a mix.
-        endpoint: where its model is reached; this belongs to a run, changes nothing in what is played, and is left out
-            of the plain data.
-        cell: the people of a population whose seats it fills, as codes by column; empty for whoever is dealt to it.
+        endpoint: fields of the endpoint of its model. They belong to a run, change nothing that is played, and are left
+            out of the plain data.
+        cell: the people of a population whose seats it fills, as codes by column; empty without a population.
     """
 
     policy: str
@@ -68,11 +68,11 @@ class PolicyChange:
     """Another policy from a round on, or the same one with other options.
 
     Attributes:
-        when: the rounds in which it holds, and for which players.
+        when: the rounds and the players for which the change holds.
         policy: the full name of the policy that then decides; empty if the same one goes on.
-        options: its options; of the same policy those that change.
+        options: the options of the new policy, or those that change of the same one.
         endpoint: as in `Player`.
-        for_models: whether it is for language models only, and whoever else plays goes on as before.
+        for_models: whether the change holds for language models only.
     """
 
     when: Change
@@ -81,8 +81,8 @@ class PolicyChange:
     endpoint: Mapping[str, Any] = field(default_factory=dict)
     for_models: bool = False
 
-    def follow(self, scenario: str, player: Player) -> Player:
-        """Who decides in place of a player while the change holds.
+    def successor_of(self, scenario: str, player: Player) -> Player:
+        """The player that decides in place of another one while the change holds.
 
         Raises:
             LlmCoopError: it cannot be made; a `SettingsError` names the option.
@@ -96,14 +96,14 @@ class PolicyChange:
                 name, options = LLM, {**(player.endpoint if same else {}), **options}
         try:
             return make_player(scenario, name, options)
-        except MissingExtra:  # told by `check_players`, as of all players
+        except MissingExtra:  # `check_players` raises it
             return Player(policy=name, options=options)
 
     def to_json(self) -> dict[str, Any]:
         """The change as plain data."""
         when = {name: value for name, value in self.when.to_json().items() if name != "settings"}
-        told = {"for_models": True} if self.for_models else {}
-        return {**when, "policy": self.policy, "options": plain(self.options), **told}
+        optional = {"for_models": True} if self.for_models else {}
+        return {**when, "policy": self.policy, "options": plain(self.options), **optional}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> PolicyChange:
@@ -121,23 +121,24 @@ class Condition:
         title: its name in reports.
         scenario: the scenario's name.
         settings: all settings as plain data.
-        changed: the settings that the study gives itself, without the preset's.
+        changed: the settings that the study file gives, without the preset's.
         preset: the preset's name, if any.
         seats: (pattern, players) in the order in which they apply.
         seeds: the environment's seed of each episode.
-        after: the options of what is measured after each episode (`Scenario.after`); `None` if nothing is.
-        variant: the title of the variant that it is of the condition in the file, which ends its own; empty if none.
-        pair: what it shares with the conditions that it is compared with, seed by seed; empty without any.
-        family: the tests among which the p values of its comparison are adjusted; empty for all of the scenario.
-        changes: where other policies, or other options, hold from a round on; those of settings stand in the settings.
-        branch: of an arm of a branched run: the `condition` that it continues, `at` which round, and that condition's
-            `streams`; `None` for all others.
-        awaits: `"given"`, `"given_model"`, or `"given_model_1"` for two of them, while some of its seats wait for that
-            player; it is not played then.
-        model: options of the language models that are given for its seats, and under `"seats"` those of some seats by
-            pattern, `None` where a seat keeps its player. Left out of the plain data: they become options of players.
-        population: who sits in its seats, as plain data (`policies.population`); `None` if nobody says.
-        writer: the language model that writes their backgrounds; `None` without one.
+        after: options of the measures that are taken by playing on after each episode (`Scenario.after`); `None` for
+            none.
+        variant: the title of its variant in the file, with which its own title ends; empty if it is none.
+        pair: a name shared with the conditions that it is compared with, seed by seed; empty without any.
+        family: the family of tests in which the p values of its comparison are adjusted; empty for the scenario's.
+        changes: changes of policies in play; changes of settings are among the settings.
+        branch: for an arm of a branched run, the `condition` that it continues, `at` which round, and that condition's
+            `streams`; `None` for other conditions.
+        awaits: the name in `policies` of the player from the command line that it waits for (`"given_model_1"` for two
+            models); empty once it can be played.
+        model: options of language models from the command line, and under `"seats"` those by seat pattern, `None`
+            where a seat keeps its player. Left out of the plain data: they become options of players.
+        population: the population in its seats as plain data (`policies.population`); `None` without one.
+        writer: the language model that writes the backgrounds of its people; `None` without one.
     """
 
     name: str
@@ -160,40 +161,51 @@ class Condition:
     writer: Player | None = None
 
     def model_options(self, agent: str) -> Mapping[str, Any] | None:
-        """What a language model that is given for a seat is told beside its own options; `None`: it is not seated."""
+        """The options of a language model from the command line in a seat; `None` if the seat keeps its player."""
         seats: Mapping[str, Mapping[str, Any] | None] = self.model.get(SEATS, {})
-        own = next((one for seat, one in seats.items() if fits(seat, agent)), {})
+        own = next((seat_options for seat, seat_options in seats.items() if seat_matches(seat, agent)), {})
         shared = {name: value for name, value in self.model.items() if name != SEATS}
         return None if own is None else {**shared, **own}
 
     @property
     def streams(self) -> str:
-        """What the random numbers of its policies hang on, besides the two seeds: its pair, else its name."""
+        """The name that its policies' random numbers depend on, besides the two seeds: its pair, or else its own."""
         return str(self.branch["streams"]) if self.branch else self.pair or self.name
 
     @property
-    def treated(self) -> bool:
-        """Whether something changes in play, or messages, sight or memory are not as usual."""
+    def is_treated(self) -> bool:
+        """Whether something changes in play, or the delivery of messages or perception is manipulated."""
         usual = {name: getattr(ScenarioSettings, name) for name in ("delivery", *PERCEPTION)}
-        return bool(self.what_changes) or any(self.settings.get(name, value) != value for name, value in usual.items())
+        return bool(self.change_descriptions) or any(
+            self.settings.get(name, value) != value for name, value in usual.items()
+        )
 
     @property
-    def what_changes(self) -> list[str]:
-        """What changes in play, in words."""
-        settings = [(when, _words(when.settings)) for when in map(Change.from_json, self.settings.get("changes", ()))]
-        return [" ".join(filter(None, (what, str(when)))) for when, what in (*settings, *self._policy_changes)]
+    def change_descriptions(self) -> list[str]:
+        """The changes in play in words, such as `delivery = "shuffle" from round 3 on`."""
+        settings = [
+            (when, _join_settings(when.settings)) for when in map(Change.from_json, self.settings.get("changes", ()))
+        ]
+        return [
+            " ".join(filter(None, (description, str(when)))) for when, description in (*settings, *self._policy_changes)
+        ]
 
     @property
     def schedule(self) -> list[tuple[Change, str]]:
-        """What changes in play: when, and what in words; the end of talk is a change, too."""
+        """The changes in play with a description of each; the end of talk is one of them."""
         settings = self.spec.settings_type.build(**self.settings)
-        return [*((when, _words(when.settings)) for when in settings.schedule), *self._policy_changes]
+        return [*((when, _join_settings(when.settings)) for when in settings.schedule), *self._policy_changes]
 
     @property
     def _policy_changes(self) -> list[tuple[Change, str]]:
         return [
-            (one.when, " ".join(filter(None, (one.policy, f"({_words(one.options)})" if one.options else ""))))
-            for one in self.changes
+            (
+                change.when,
+                " ".join(
+                    filter(None, (change.policy, f"({_join_settings(change.options)})" if change.options else ""))
+                ),
+            )
+            for change in self.changes
         ]
 
     @property
@@ -207,7 +219,7 @@ class Condition:
         return any(map(asks_a_model, self.policies))
 
     def afterwards(self) -> Afterwards | None:
-        """What is measured after each episode, if anything is.
+        """The measurement by playing on after each episode, if there is one.
 
         Raises:
             SettingsError: an option is impossible, or episodes with these settings cannot be played on.
@@ -217,29 +229,31 @@ class Condition:
         kind = load(self.spec.after)
         if kind is None:
             raise SettingsError("after", dict(self.after), f"{self.scenario} measures nothing after an episode")
-        made: Afterwards = kind.build(**self.after)
-        made.longer(self.spec.settings_type.build(**self.settings))
-        return made
+        measurement: Afterwards = kind.build(**self.after)
+        measurement.longer(self.spec.settings_type.build(**self.settings))
+        return measurement
 
     @cached_property
     def successors(self) -> tuple[tuple[Change, Player, Player], ...]:
-        """For each change of policies and each player that it means: when, who decides before, and who then.
+        """(when, player, successor) for each change of policies and each player that it replaces.
 
         Raises:
-            LlmCoopError: who then decides cannot be made.
+            LlmCoopError: a successor cannot be made.
         """
         if not self.changes or self.awaits:
             return ()
         agents = set(self.spec.environment(**self.settings).possible_agents)
-        found = []
+        successors = []
         for pattern, players in self.seats:
-            mine = {agent for agent in agents if fits(pattern, agent)}
+            mine = {agent for agent in agents if seat_matches(pattern, agent)}
             agents -= mine
-            for one in self.changes:
-                if any(map(one.when.means, mine)):
-                    meant = [player for player in players if not one.for_models or asks_a_model(player.policy)]
-                    found += [(one.when, player, one.follow(self.scenario, player)) for player in meant]
-        return tuple(found)
+            for change in self.changes:
+                if any(map(change.when.means, mine)):
+                    affected = [player for player in players if not change.for_models or asks_a_model(player.policy)]
+                    successors += [
+                        (change.when, player, change.successor_of(self.scenario, player)) for player in affected
+                    ]
+        return tuple(successors)
 
     @cached_property
     def crowd(self) -> Population | None:
@@ -248,13 +262,16 @@ class Condition:
             return None
         from llm_coop_envs.policies.population import read_population
 
-        return read_population(spot_of(self.population, f"condition {self.name}", "population"), recorded=True)
+        return read_population(as_node(self.population, f"condition {self.name}", "population"), recorded=True)
 
     @property
     def players(self) -> tuple[Player, ...]:
-        """All that may decide, those who follow others last; with a model also who writes backgrounds for it."""
-        deciding = (*(one for _, players in self.seats for one in players), *(one for _, _, one in self.successors))
-        writes = self.writer is not None and any(asks_a_model(one.policy) for one in deciding)
+        """All players: those of the seats, their successors, and the writer of backgrounds if a model reads them."""
+        deciding = (
+            *(player for _, players in self.seats for player in players),
+            *(player for _, _, player in self.successors),
+        )
+        writes = self.writer is not None and any(asks_a_model(player.policy) for player in deciding)
         return (*deciding, self.writer) if writes and self.writer is not None else deciding
 
     @property
@@ -262,20 +279,21 @@ class Condition:
         """The full names of all policies that may play, each once."""
         return tuple(dict.fromkeys(player.policy for player in self.players))
 
-    def reached(self, endpoint_of: Callable[[Player], Mapping[str, Any]]) -> Condition:
-        """The condition with its models reached elsewhere."""
+    def with_endpoints(self, endpoint_of: Callable[[Player], Mapping[str, Any]]) -> Condition:
+        """The condition with other endpoints for its models."""
 
-        def where(one: Player) -> Mapping[str, Any]:
-            return endpoint_of(one) if asks_a_model(one.policy) else one.endpoint
+        def endpoint_for(player: Player) -> Mapping[str, Any]:
+            return endpoint_of(player) if asks_a_model(player.policy) else player.endpoint
 
         seats = tuple(
-            (pattern, tuple(replace(one, endpoint=where(one)) for one in players)) for pattern, players in self.seats
+            (pattern, tuple(replace(player, endpoint=endpoint_for(player)) for player in players))
+            for pattern, players in self.seats
         )
         changes = []
-        for one in self.changes:
-            after = next((player for when, _, player in self.successors if when is one.when), None)
-            changes.append(one if after is None else replace(one, endpoint=where(after)))
-        writer = None if self.writer is None else replace(self.writer, endpoint=where(self.writer))
+        for change in self.changes:
+            successor = next((player for when, _, player in self.successors if when is change.when), None)
+            changes.append(change if successor is None else replace(change, endpoint=endpoint_for(successor)))
+        writer = None if self.writer is None else replace(self.writer, endpoint=endpoint_for(self.writer))
         return replace(self, seats=seats, changes=tuple(changes), writer=writer)
 
     def to_json(self) -> dict[str, Any]:
@@ -285,7 +303,7 @@ class Condition:
             "variant": self.variant,
             "pair": self.pair,
             "family": self.family,
-            "changes": [one.to_json() for one in self.changes],
+            "changes": [change.to_json() for change in self.changes],
             "branch": plain(self.branch),
             "population": plain(self.population),
             "writer": None if self.writer is None else self.writer.to_json(),
@@ -307,27 +325,27 @@ class Condition:
         """The condition that `to_json` made."""
         seats = tuple((pattern, tuple(Player(**player) for player in players)) for pattern, players in data["seats"])
         changes = tuple(map(PolicyChange.from_json, data.get("changes", ())))
-        told = {"writer": Player(**data["writer"])} if "writer" in data else {}
-        return cls(**{**data, "seats": seats, "seeds": tuple(data["seeds"]), "changes": changes, **told})
+        optional = {"writer": Player(**data["writer"])} if "writer" in data else {}
+        return cls(**{**data, "seats": seats, "seeds": tuple(data["seeds"]), "changes": changes, **optional})
 
 
-def _words(values: Mapping[str, Any]) -> str:
+def _join_settings(values: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} = {json.dumps(plain(value))}" for name, value in values.items())
 
 
 def assign_seats(
     condition: Condition, agents: Sequence[str], rng: np.random.Generator, people: People | None = None
 ) -> dict[str, Player]:
-    """Who plays which seat.
+    """Assign players to seats.
 
-    The seats of a mix are divided by largest remainders of the shares, then dealt out at random; those of a
-    population's players by who sits there.
+    The seats of a mix are divided by largest remainders of the shares and then dealt out at random. The seats of a
+    population are assigned by the cells of its people.
 
     Args:
         condition: the condition.
         agents: the environment's agents, in order.
         rng: deals the seats of mixes.
-        people: who sits there, in the order of the agents, if a population does.
+        people: the people in the seats, in the order of the agents, if there is a population.
 
     Returns:
         A player for each agent; equal players are the same object.
@@ -336,12 +354,12 @@ def assign_seats(
 
     result: dict[str, Player] = {}
     for pattern, players in condition.seats:
-        mine = [agent for agent in agents if agent not in result and fits(pattern, agent)]
+        mine = [agent for agent in agents if agent not in result and seat_matches(pattern, agent)]
         if people is not None and any(player.cell for player in players):
-            # Everybody is of one cell; a regulator comes last, and is nobody of them.
-            cells = sum(k * people.sits(player.cell) for k, player in enumerate(players))
-            place = dict(zip(agents, np.broadcast_to(cells, people.size).tolist(), strict=False))
-            result.update({agent: players[place[agent]] for agent in mine})
+            # Each of the people is in exactly one cell. A regulator's seat comes last and is not among the people.
+            cells = sum(k * people.in_cell(player.cell) for k, player in enumerate(players))
+            player_index = dict(zip(agents, np.broadcast_to(cells, people.size).tolist(), strict=False))
+            result.update({agent: players[player_index[agent]] for agent in mine})
             continue
         if len(players) == 1:
             result.update(dict.fromkeys(mine, players[0]))
@@ -353,22 +371,22 @@ def assign_seats(
 
 
 def make_player(scenario: str, policy: str, options: Mapping[str, Any], share: float = 1.0) -> Player:
-    """A player that can be made.
+    """Make a player once it is clear that its policy can be made.
 
     Args:
         scenario: the scenario's name.
-        policy: its full name.
-        options: what its factory is given, and where its model is reached.
+        policy: the policy's full name.
+        options: the policy's options, with those that say where its model is reached.
         share: its weight in a mix.
 
     Raises:
-        LlmCoopError: it cannot be made; a `SettingsError` names the option.
+        LlmCoopError: the policy cannot be made; a `SettingsError` names the option.
     """
     check_policy(scenario, policy, options)
-    name, own, endpoint = settle(policy, options)
+    name, own, endpoint = normalise_policy(policy, options)
     return Player(policy=name, options=own, share=share, endpoint=endpoint)
 
 
-def fits(pattern: str, agent: str) -> bool:
-    """Whether a pattern of a study's `policies` means an agent."""
+def seat_matches(pattern: str, agent: str) -> bool:
+    """Whether a pattern such as `firm_*` or `all` in a study's `policies` matches an agent."""
     return fits_any(agent, (pattern,))

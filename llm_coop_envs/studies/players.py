@@ -1,7 +1,4 @@
-"""Policies by the names that studies give them.
-
-How they are told apart is said in `policies.kinds`.
-"""
+"""Policies by the names that studies give them; `policies.kinds` says how a name tells its kind."""
 
 from __future__ import annotations
 
@@ -23,14 +20,14 @@ SCRIPTED = "scripted"
 
 
 @runtime_checkable
-class Learns(Protocol):
+class EpisodeLearner(Protocol):
     """A policy that learns anew for every episode, before it is played."""
 
     def learn(self, settings: ScenarioSettings, seed: int, number: int) -> Row:
-        """Learn.
+        """Learn to play an episode's game.
 
         Args:
-            settings: of the episode that will be played.
+            settings: the settings of the episode that will be played.
             seed: the study's seed.
             number: which of the condition's episodes it is, from 0.
 
@@ -44,76 +41,76 @@ class Learns(Protocol):
 
 
 @runtime_checkable
-class Learned(Protocol):
+class TrainedPolicy(Protocol):
     """A policy that was trained before, in settings that it knows."""
 
     def check_learned(self, settings: ScenarioSettings) -> None:
-        """Find out whether these settings are the game that it was trained in.
+        """Check that these settings are the game that the policy was trained in.
 
         Raises:
-            SettingsError: they are not.
+            SettingsError: they are another one.
         """
         ...
 
 
 @runtime_checkable
-class Recorded(Protocol):
-    """A policy that has something to say about an episode that it has played."""
+class RecordingPolicy(Protocol):
+    """A policy that keeps a record of each episode that it plays."""
 
     def record(self) -> dict[str, Any]:
-        """What is kept in the episode's header, as plain data that hangs on the episode alone."""
+        """Plain data for the episode's header; it may depend on nothing but the episode."""
         ...
 
 
 @runtime_checkable
-class Described(Protocol):
-    """A policy that is told who sits in its seats.
+class BackgroundReader(Protocol):
+    """A policy that is told the backgrounds of the people in its seats.
 
     Attributes:
-        backgrounds: the words, by seat; set before an episode begins.
+        backgrounds: a text for each seat; set before an episode begins.
     """
 
     backgrounds: Mapping[str, str]
 
 
 def full_name(scenario: str, name: str) -> str:
-    """A policy's name as studies and runs keep it.
+    """The full name of a policy, as studies and runs keep it: `uniform` is `kbc/uniform` in `kbc`.
 
     Raises:
-        SettingsError: there is none of that name for the scenario.
+        SettingsError: the scenario has no policy of that name.
     """
     kind, argument = kinds.parse(name)
     if kind:
         return argument if kind == kinds.OWN else name
-    if name.startswith(f"{scripted.REGULATOR}/") and name in scripted.factories():
+    if name.startswith(f"{scripted.REGULATOR}/") and scripted.find_factory(name):
         return name
     short = name.removeprefix(f"{scenario}/")
-    known = find_scenario(scenario).policies
-    if short not in known:
-        names = [one for one in kinds.KINDS if one != kinds.OWN]
-        others = ", ".join(one if one == FORCED else f"{one}:..." for one in names)
-        meant = suggestion(short, [*known, *names])
+    policies = find_scenario(scenario).policies
+    if short not in policies:
+        names = [kind_name for kind_name in kinds.KINDS if kind_name != kinds.OWN]
+        others = ", ".join(kind_name if kind_name == FORCED else f"{kind_name}:..." for kind_name in names)
+        hint = suggestion(short, [*policies, *names])
         raise SettingsError(
             "policy",
             name,
-            f"there is no such policy for {scenario}; {meant}; or {others}, or module:Class",
+            f"there is no such policy for {scenario}; {hint}; or {others}, or module:Class",
         )
     return f"{scenario}/{short}"
 
 
-def label(policy: str) -> str:
-    """What reports call a policy: `"scripted"`, or its kind's label."""
+def policy_label(policy: str) -> str:
+    """The name of a policy's kind in reports: `"scripted"`, or the kind's label."""
     kind, _ = kinds.parse(policy)
     return find_kind(kind).LABEL if kind else SCRIPTED
 
 
 def check_policy(scenario: str, policy: str, options: Mapping[str, Any]) -> None:
-    """Find out, before anything starts, whether a policy can be made.
+    """Check that a policy can be made, before anything starts.
 
     Args:
         scenario: the scenario's name.
         policy: its full name.
-        options: what the study gives it.
+        options: its options in the study.
 
     Raises:
         LlmCoopError: it cannot; a `SettingsError` names the option.
@@ -133,15 +130,17 @@ def make_policy(scenario: str, policy: str, options: Mapping[str, Any], chat: Ch
     return scripted.make(policy, **options)
 
 
-def settle(policy: str, options: Mapping[str, Any]) -> tuple[str, dict[str, Any], dict[str, Any]]:
-    """A policy in its one spelling, whichever a study uses.
+def normalise_policy(policy: str, options: Mapping[str, Any]) -> tuple[str, dict[str, Any], dict[str, Any]]:
+    """Bring a policy's name and options into one form, whichever of several a study uses.
+
+    `llm` with the option `model: M` becomes `llm:M` without it.
 
     Args:
         policy: its full name.
-        options: what the study gives it.
+        options: its options in the study.
 
     Returns:
-        The full name; the options; and what belongs to the run and not to the policy: where a model is reached.
+        The full name; the options; and those that belong to the run and not to the policy: where a model is reached.
 
     Raises:
         SettingsError: name and options contradict each other.
@@ -159,14 +158,14 @@ def asks_a_model(policy: str) -> bool:
     return policy.partition(":")[0] == LLM
 
 
-def learns(policy: str) -> bool:
+def may_learn(policy: str) -> bool:
     """Whether a policy, by its full name, is of a kind that may learn before an episode, with measures of its own."""
     kind, _ = kinds.parse(policy)
     return bool(kind) and kind not in (LLM, FORCED)
 
 
 def describe_model(policy: str, options: Mapping[str, Any], played: Iterable[str]) -> dict[str, Any]:
-    """What a run records of a policy that asks a language model, for the scenarios that are played."""
+    """The record that a run keeps of a policy that asks a language model, for the scenarios that are played."""
     kind, _, argument = policy.partition(":")
     module: Any = find_kind(kind)
     described: dict[str, Any] = module.describe(argument, options, played)

@@ -1,4 +1,4 @@
-"""Reading the conditions of a study file, with the file, line and field of whatever is wrong in it."""
+"""Read the conditions of a study file; errors name file, line and field."""
 
 from __future__ import annotations
 
@@ -8,30 +8,26 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any
 
+from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.core.registry import find_scenario
-from llm_coop_envs.errors import LlmCoopError, MissingExtra, SettingsError, StudyError
+from llm_coop_envs.errors import LlmCoopError, SettingsError, StudyError
 from llm_coop_envs.measures.process import ABOUT
-from llm_coop_envs.policies.kinds import LLM
-from llm_coop_envs.policies.population import Population
-from llm_coop_envs.studies.conditions import (
-    GIVEN_MODELS,
-    SEATS,
-    WAITS_FOR,
-    Condition,
-    Player,
-    PolicyChange,
-    fits,
-    make_player,
+from llm_coop_envs.studies.conditions import GIVEN_MODELS, WAITS_FOR, Condition
+from llm_coop_envs.studies.crowd import add_population, read_crowd
+from llm_coop_envs.studies.players import may_learn
+from llm_coop_envs.studies.study_seats import (
+    check_change,
+    read_model_options,
+    read_policy_change,
+    read_seats,
+    without_policy,
 )
-from llm_coop_envs.studies.crowd import read_crowd, with_writer
-from llm_coop_envs.studies.players import asks_a_model, check_policy, full_name, learns, settle
-from llm_coop_envs.treatments.changes import EVERYONE, Change, check_patterns
 from llm_coop_envs.treatments.regulation_measures import REGULATION_MEASURES
 from llm_coop_envs.util.checks import suggestion
 from llm_coop_envs.util.references import load
-from llm_coop_envs.util.yaml_source import Spot
+from llm_coop_envs.util.yaml_source import YamlNode, text_of
 
 MAX_SEED = 2**63 - 1
 MAX_EPISODES = 1_000_000
@@ -51,289 +47,230 @@ _PLAYED_FIELDS = ("name", "title", "scenario", "preset", "settings", "policies",
 _PLAIN_FIELDS = (*_PLAYED_FIELDS, "changes", "pair", "family", "model", "population")
 _VARIANT_FIELDS = (*_PLAIN_FIELDS, "grid")
 _CONDITION_FIELDS = (*_VARIANT_FIELDS, "variants")
-Seats: TypeAlias = tuple[tuple[str, tuple[Player, ...]], ...]
-_CHANGE_FIELDS = ("from_round", "until_round", "players", "settings", "policy", "model")
 
 
-def read_conditions(spot: Spot, study_seed: int) -> list[Condition]:
-    """The conditions of a study, those of variants and grids one by one.
+def read_conditions(node: YamlNode, study_seed: int) -> list[Condition]:
+    """Read `conditions`; each variant and each combination of a grid makes a condition of its own.
 
     Raises:
         StudyError: one of them is wrong.
     """
     conditions: list[Condition] = []
-    names: dict[str, int] = {}
-    entries = [both for entry in spot.items() for both in _variants(entry)]
-    for item, variant in [both for entry in entries for both in _swept(*entry)]:
-        condition = _condition(item, study_seed, variant)
-        # File names: some file systems do not tell cases apart.
+    line_of: dict[str, int] = {}
+    variants = [variant for entry in node.items() for variant in _expand_variants(entry)]
+    for entry, title in [expanded for variant in variants for expanded in _expand_grid(*variant)]:
+        condition = _read_condition(entry, study_seed, title)
+        # Folders are named after conditions, and some file systems do not tell 'Talk' from 'talk'.
         key = condition.name.lower()
-        if key in names:
-            item.mapping()["name"].fail(f"'{condition.name}' is already the condition on line {names[key]}")
-        names[key] = item.line
-        _check_pair(condition, conditions, item)
+        if key in line_of:
+            entry.mapping()["name"].fail(f"'{condition.name}' is already the condition on line {line_of[key]}")
+        line_of[key] = entry.line
+        _check_pair(condition, conditions, entry)
         conditions.append(condition)
     return conditions
 
 
-def check_measures(spots: Sequence[Spot], conditions: Sequence[Condition]) -> None:
-    """Refuse measures that no scenario defines, unless learning or what follows an episode may bring them."""
-    about = [one.spec.measured for one in conditions]
-    players = [policy for one in conditions for policy in one.policies]
-    after = [load(one.spec.after) for one in conditions if one.after is not None]
-    known = {*EVERY_EPISODE, *(name for kind in after for name in getattr(kind, "about", ()))}
-    open_ended = any(map(learns, players)) or not all(hasattr(kind, "about") for kind in after)
-    for spot in spots:
-        name = spot.text()
-        if not (open_ended or name in known or any(one.define(name) for one in about)):
-            known.update(own for one in about for own in one.about)
-            spot.fail(f"nothing is called '{name}'; {suggestion(name, sorted(known))}")
+def check_measures(nodes: Sequence[YamlNode], conditions: Sequence[Condition]) -> None:
+    """Refuse measures that nothing in the study can bring.
+
+    Learning, and measuring by playing on after an episode, may bring measures under names that are not known before.
+
+    Raises:
+        StudyError: a name is not known, and such measures cannot come.
+    """
+    about = [condition.spec.measured for condition in conditions]
+    players = [policy for condition in conditions for policy in condition.policies]
+    after_kinds = [load(condition.spec.after) for condition in conditions if condition.after is not None]
+    known_measures = {*EVERY_EPISODE, *(name for kind in after_kinds for name in getattr(kind, "about", ()))}
+    open_ended = any(map(may_learn, players)) or not all(hasattr(kind, "about") for kind in after_kinds)
+    for node in nodes:
+        name = node.text()
+        if not (open_ended or name in known_measures or any(measured.define(name) for measured in about)):
+            known_measures.update(own for measured in about for own in measured.about)
+            node.fail(f"nothing is called '{name}'; {suggestion(name, sorted(known_measures))}")
 
 
-def _check_pair(condition: Condition, before: Sequence[Condition], spot: Spot) -> None:
-    """Arms of one comparison play one scenario with the same seeds, and are in one family of tests."""
+def _check_pair(condition: Condition, earlier: Sequence[Condition], node: YamlNode) -> None:
+    """Check that arms of one comparison have the scenario, seeds and family of tests in common.
+
+    Raises:
+        StudyError: they do not, or the condition names a family without being in a comparison.
+    """
     if condition.family and not condition.pair:
-        spot.mapping()["family"].fail(f"'{condition.family}' needs a 'pair': only comparisons are tested")
-    first = next((one for one in before if one.pair and one.pair == condition.pair), condition)
-    for what in ("scenario", "seeds", "family"):
-        if getattr(first, what) != getattr(condition, what):
-            spot.mapping()["pair"].fail(f"'{condition.pair}' is the pair of '{first.name}' too, which has other {what}")
+        node.mapping()["family"].fail(f"'{condition.family}' needs a 'pair': only comparisons are tested")
+    first = next((other for other in earlier if other.pair and other.pair == condition.pair), condition)
+    for field in ("scenario", "seeds", "family"):
+        if getattr(first, field) != getattr(condition, field):
+            node.mapping()["pair"].fail(
+                f"'{condition.pair}' is the pair of '{first.name}' too, which has other {field}"
+            )
 
 
-def _variants(spot: Spot) -> list[tuple[Spot, str]]:
-    """The conditions that an entry of the file stands for, each with its variant's title."""
-    fields = spot.mapping(_CONDITION_FIELDS, required=("name",))
+def _expand_variants(node: YamlNode) -> list[tuple[YamlNode, str]]:
+    """The entries that an entry's `variants` make of it, or itself; each with its variant's title."""
+    fields = node.mapping(_CONDITION_FIELDS, required=("name",))
     if "variants" not in fields:
-        return [(spot, "")]
-    found = []
+        return [(node, "")]
+    expanded = []
     name = fields["name"].label()
-    title = fields["title"].text() if "title" in fields else name
-    for item in fields.pop("variants").items():
-        own = item.mapping(_VARIANT_FIELDS, required=("name",))
+    title = text_of(fields, "title", name)
+    for variant_node in fields.pop("variants").items():
+        own = variant_node.mapping(_VARIANT_FIELDS, required=("name",))
         variant = own["title"].text() if "title" in own else own["name"].label()
-        merged: dict[str, Spot] = {}
+        merged: dict[str, YamlNode] = {}
         for key in {"settings", "after", "model"} & fields.keys() & own.keys():
             merged[key] = replace(own[key], value={**fields[key].mapping(), **own[key].mapping()})
         merged["name"] = replace(own["name"], value=f"{name}-{own['name'].label()}")
         merged["title"] = replace(own["name"], value=f"{title}, {variant}")
         if "pair" in fields and "pair" not in own:
             merged["pair"] = replace(fields["pair"], value=f"{fields['pair'].label()}-{own['name'].label()}")
-        found.append((replace(spot, value={**fields, **own, **merged}), variant))
-    return found
+        expanded.append((replace(node, value={**fields, **own, **merged}), variant))
+    return expanded
 
 
-def _swept(spot: Spot, variant: str) -> list[tuple[Spot, str]]:
-    """The conditions of an entry's `grid`: one for each combination of the listed values of settings."""
-    fields = spot.mapping(_VARIANT_FIELDS, required=("name",))
+def _expand_grid(node: YamlNode, variant: str) -> list[tuple[YamlNode, str]]:
+    """The entries that an entry's `grid` makes of it, one for each combination of its values; or itself."""
+    fields = node.mapping(_VARIANT_FIELDS, required=("name",))
     if "grid" not in fields:
-        return [(spot, variant)]
-    axes = {key: item.items() for key, item in fields.pop("grid").mapping().items()}
+        return [(node, variant)]
+    axes = {name: values.items() for name, values in fields.pop("grid").mapping().items()}
     settings = fields["settings"].mapping() if "settings" in fields else {}
-    for key, item in settings.items():
-        if key in axes:
-            item.fail("stands in the grid too; leave it out here")
+    for setting_name, setting in settings.items():
+        if setting_name in axes:
+            setting.fail("stands in the grid too; leave it out here")
     count = math.prod(map(len, axes.values()))
     if count > MAX_SWEPT:
-        spot.fail(f"its grid makes {count:,} conditions; {MAX_SWEPT:,} are the most")
+        node.fail(f"its grid makes {count:,} conditions; {MAX_SWEPT:,} are the most")
     name = fields["name"].label()
-    title = fields["title"].text() if "title" in fields else name
-    found = []
+    title = text_of(fields, "title", name)
+    expanded = []
     for values in itertools.product(*axes.values()):
         chosen = dict(zip(axes, values, strict=True))
-        plainly = {key: json.dumps(one.plain()).strip('"') for key, one in chosen.items()}
-        label = "-".join(f"{key}-{re.sub('[^A-Za-z0-9_]+', '_', value)}" for key, value in plainly.items())
-        told = ", ".join(f"{key} {value}" for key, value in plainly.items())
+        texts = {axis: json.dumps(value.plain()).strip('"') for axis, value in chosen.items()}
+        # {discount: 0.5, talk: true} becomes discount-0_5-talk-true, a part of a file's name.
+        label = "-".join(f"{axis}-{re.sub('[^A-Za-z0-9_]+', '_', text)}" for axis, text in texts.items())
+        combination = ", ".join(f"{axis} {text}" for axis, text in texts.items())
         merged = {
             "name": replace(fields["name"], value=f"{name}-{label}"),
-            "title": replace(fields["name"], value=f"{title}, {told}"),
-            "settings": replace(fields.get("settings", spot), value={**settings, **chosen}),
+            "title": replace(fields["name"], value=f"{title}, {combination}"),
+            "settings": replace(fields.get("settings", node), value={**settings, **chosen}),
         }
-        found.append((replace(spot, value={**fields, **merged}), ", ".join(filter(None, (variant, told)))))
-    return found
+        expanded.append((replace(node, value={**fields, **merged}), ", ".join(filter(None, (variant, combination)))))
+    return expanded
 
 
-def _condition(spot: Spot, study_seed: int, variant: str) -> Condition:
-    fields = spot.mapping(_PLAIN_FIELDS, required=("name", "scenario"))
+def _read_condition(node: YamlNode, study_seed: int, variant: str) -> Condition:
+    fields = node.mapping(_PLAIN_FIELDS, required=("name", "scenario"))
     name = fields["name"].label()
-    scenario_name = fields["scenario"].text()
-    try:
-        scenario = find_scenario(scenario_name)
-    except StudyError as error:
-        fields["scenario"].fail(str(error))
-    preset = fields["preset"].text() if "preset" in fields else None
-    places = fields["settings"].mapping() if "settings" in fields else {}
-    if "preset" in places:
-        places["preset"].fail("is no setting; write 'preset' beside 'settings'")
-    entries = [check_change(item) for item in fields["changes"].items()] if "changes" in fields else []
-    of_settings = [item for item in entries if "settings" in item.value]
-    if of_settings:
-        if "changes" in places:
-            places["changes"].fail("stands in the condition's 'changes' too; write all of them there")
-        places["changes"] = replace(fields["changes"], value=of_settings)
-    changed = {key: item.plain() for key, item in places.items()}
-    for entry in changed["changes"] if of_settings else ():
-        for key in ("policy", "model"):
-            entry.pop(key, None)
-    try:
-        env = scenario.environment(preset=preset, **changed)
-    except SettingsError as error:
-        _settings_spot(spot, fields, places, error.field).fail(f"{error.value!r}: {error.why}")
-    except LlmCoopError as error:
-        fields.get("settings", spot).fail(str(error))
-    crowd: Population | None = None
-    people: tuple[Player, ...] = ()
-    if "population" in fields:
-        crowd, people = read_crowd(fields["population"], scenario_name, env.possible_agents)
+    scenario = fields["scenario"].text()
+    preset, changed, changes, env = _read_settings(node, fields, scenario)
+    agents = env.possible_agents
+    crowd, people = read_crowd(fields["population"], scenario, agents) if "population" in fields else (None, ())
     if "policies" not in fields and not people:
-        spot.fail("'policies' is missing")
-    seats = _seats(fields.get("policies"), scenario_name, env.possible_agents, people)
-    waiting = {one.policy for _, players in seats for one in players if one.policy in WAITS_FOR}
-    if waiting & {*GIVEN_MODELS} and waiting != {*GIVEN_MODELS}:
+        node.fail("'policies' is missing")
+    seats = read_seats(fields.get("policies"), scenario, agents, people)
+    awaited = {player.policy for _, players in seats for player in players if player.policy in WAITS_FOR}
+    if awaited & {*GIVEN_MODELS} and awaited != {*GIVEN_MODELS}:
         fields["policies"].fail(
-            f"names {', '.join(sorted(waiting))}; two models that meet are {' and '.join(GIVEN_MODELS)}"
+            f"names {', '.join(sorted(awaited))}; two models that meet are {' and '.join(GIVEN_MODELS)}"
         )
-    deciding = [item for item in entries if item.value.keys() & {"policy", "model"}]
-    of_policies = [policy_change(item, scenario_name, seats, env.possible_agents) for item in deciding]
-    after = {key: item.plain() for key, item in fields["after"].mapping().items()} if "after" in fields else None
+    policy_changes = [change for change in changes if change.value.keys() & {"policy", "model"}]
     condition = Condition(
         name=name,
-        title=fields["title"].text() if "title" in fields else name,
-        scenario=scenario_name,
+        changes=tuple(read_policy_change(change, scenario, seats, agents) for change in policy_changes),
+        after=fields["after"].plain_mapping() if "after" in fields else None,
+        title=text_of(fields, "title", name),
+        scenario=scenario,
         settings=env.settings.to_json(),
         changed=changed,
         preset=preset,
         seats=seats,
-        seeds=_seeds(spot, fields, study_seed),
-        after=after,
+        seeds=_read_seeds(node, fields, study_seed),
         variant=variant,
         pair=fields["pair"].label() if "pair" in fields else "",
         family=fields["family"].label() if "family" in fields else "",
-        changes=tuple(of_policies),
-        awaits=min(waiting, default=""),
-        model=_model(fields["model"], scenario_name, env.possible_agents) if "model" in fields else {},
+        awaits=min(awaited, default=""),
+        model=read_model_options(fields["model"], scenario, agents) if "model" in fields else {},
     )
     if crowd is not None:
-        condition = with_writer(condition, crowd)
+        condition = add_population(condition, crowd)
     try:
         condition.afterwards()
     except SettingsError as error:
-        place = fields["after"].mapping().get(error.field, fields["after"])
-        place.fail(f"{error}" if place is fields["after"] else f"{error.value!r}: {error.why}")
+        option = fields["after"].mapping().get(error.field)
+        if option is None:
+            fields["after"].fail(str(error))
+        option.fail_setting(error)
     return condition
 
 
-def _model(spot: Spot, scenario: str, agents: Sequence[str]) -> dict[str, Any]:
-    """The options of models that are given for the seats, once it is certain that such a model can be made."""
-    shared = spot.mapping()
-    seats = shared.pop(SEATS).mapping() if SEATS in shared else {}
-    for pattern, item in seats.items():
-        _check_seat("model", pattern, item, agents)
-    own = [item.mapping() for item in seats.values() if item.value is not None]
-    for options in (shared, *({**shared, **one} for one in own)):
-        try:
-            check_policy(scenario, f"{LLM}:any", {name: item.plain() for name, item in options.items()})
-        except SettingsError as error:
-            options.get(error.field, spot).fail(f"{error.value!r}: {error.why}")
-    plainly: dict[str, Any] = spot.plain()
-    return plainly
+def _read_settings(
+    node: YamlNode, fields: Mapping[str, YamlNode], scenario: str
+) -> tuple[str | None, dict[str, Any], list[YamlNode], ScenarioEnv]:
+    """Read what a condition says of its game.
 
-
-def _check_seat(field: str, pattern: str, item: Spot, agents: Sequence[str]) -> None:
-    try:
-        check_patterns(field, (pattern,), agents)
-    except SettingsError as error:
-        item.fail(f"'{pattern}' {error.why}")
-
-
-def _settings_spot(spot: Spot, fields: Mapping[str, Spot], places: Mapping[str, Spot], field: str) -> Spot:
-    """Where to point for a setting that is not possible: its own line, or the nearest that exists."""
-    if field == "preset":
-        return fields.get("preset", spot)
-    above = fields.get("settings", fields.get("preset", spot))
-    return replace(above, value=places).at(field)
-
-
-def check_change(spot: Spot) -> Spot:
-    """An entry of `changes`, which says from when on, and what changes.
+    Returns:
+        The preset's name, if any; the settings that the condition gives itself; all its `changes`; the environment.
 
     Raises:
-        StudyError: it does not.
+        StudyError: there is no such scenario, preset or setting, or an impossible value.
     """
-    fields = spot.mapping(_CHANGE_FIELDS)
-    if not fields.keys() & {"from_round", "until_round"}:
-        spot.fail("'from_round' is missing: the first round in which it holds (or 'until_round', the last)")
-    if not fields.keys() & {"settings", "policy", "model"}:
-        spot.fail("needs 'settings', 'policy' or 'model': what is otherwise in these rounds")
-    if {"policy", "model"} <= fields.keys():
-        fields["model"].fail("stands beside 'policy'; write two entries")
-    return spot
-
-
-def policy_change(spot: Spot, scenario: str, seats: Seats, agents: Sequence[str]) -> PolicyChange:
-    """Who decides from a round on.
-
-    Raises:
-        StudyError: there is no such policy or player, or no such options.
-    """
-    fields = spot.mapping()
     try:
-        when = Change(**{name: fields[name].plain() for name in fields if name not in ("policy", "model", "settings")})
-        check_patterns("players", when.players, agents)
-    except SettingsError as error:
-        spot.at(error.field).fail(f"{error.value!r}: {error.why}")
-    if "model" in fields:
-        if SEATS in fields["model"].value:
-            fields["model"].at(SEATS).fail("is said by 'players' here")
-        return PolicyChange(when=when, options=_model(fields["model"], scenario, agents), for_models=True)
-    place = fields["policy"]
-    own = place.mapping(("name", "options")) if isinstance(place.value, dict) else {"name": place}
-    options = {key: item.plain() for key, item in own["options"].mapping().items()} if "options" in own else {}
-    meant = [one for pattern, players in seats if _meets(pattern, when, agents) for one in players]
-    if not own:
-        place.fail("needs a 'name', or the 'options' that change")
+        descriptor = find_scenario(scenario)
+    except StudyError as error:
+        fields["scenario"].fail(str(error))
+    preset = fields["preset"].text() if "preset" in fields else None
+    setting_nodes = fields["settings"].mapping() if "settings" in fields else {}
+    if "preset" in setting_nodes:
+        setting_nodes["preset"].fail("is no setting; write 'preset' beside 'settings'")
+    changes = [check_change(change) for change in fields["changes"].items()] if "changes" in fields else []
+    setting_changes = [change for change in changes if "settings" in change.value]
+    if setting_changes:
+        if "changes" in setting_nodes:
+            setting_nodes["changes"].fail("stands in the condition's 'changes' too; write all of them there")
+        setting_nodes["changes"] = replace(fields["changes"], value=setting_changes)
+    changed = {name: setting.plain() for name, setting in setting_nodes.items()}
+    if setting_changes:
+        changed["changes"] = [without_policy(change) for change in setting_changes]
     try:
-        change = PolicyChange(when=when, policy=full_name(scenario, own["name"].text()) if "name" in own else "")
-        if change.policy:
-            policy, options, endpoint = settle(change.policy, options)
-            change = replace(change, policy=policy, options=options, endpoint=endpoint)
-        elif any(asks_a_model(player.policy) for player in meant):
-            named = {"model": options["model"]} if "model" in options else {}
-            _, options, endpoint = settle(LLM, {"model": "as before", **options})
-            change = replace(change, options={**named, **options}, endpoint=endpoint)
-        else:
-            change = replace(change, options=options)
-        for player in meant:
-            if player.policy not in WAITS_FOR:
-                change.follow(scenario, player)
+        return preset, changed, changes, descriptor.environment(preset=preset, **changed)
     except SettingsError as error:
-        at = own.get("name", place) if error.field == "policy" else spot.at(f"policy.options.{error.field}")
-        at.fail(f"{error.value!r}: {error.why}")
+        _settings_node(node, fields, setting_nodes, error.field).fail_setting(error)
     except LlmCoopError as error:
-        place.fail(str(error))
-    return change
+        fields.get("settings", node).fail(str(error))
 
 
-def _meets(pattern: str, when: Change, agents: Sequence[str]) -> bool:
-    return any(fits(pattern, agent) and when.means(agent) for agent in agents)
+def _settings_node(
+    node: YamlNode, fields: Mapping[str, YamlNode], setting_nodes: Mapping[str, YamlNode], field: str
+) -> YamlNode:
+    """The node to blame for an impossible setting: its own, or the nearest one above that exists."""
+    if field == "preset":
+        return fields.get("preset", node)
+    above = fields.get("settings", fields.get("preset", node))
+    return replace(above, value=setting_nodes).find(field)
 
 
-def _seeds(spot: Spot, fields: Mapping[str, Spot], study_seed: int) -> tuple[int, ...]:
+def _read_seeds(node: YamlNode, fields: Mapping[str, YamlNode], study_seed: int) -> tuple[int, ...]:
     if ("seeds" in fields) == ("episodes" in fields):
-        spot.fail("needs either 'seeds' (a list) or 'episodes' (how many), and not both")
+        node.fail("needs either 'seeds' (a list) or 'episodes' (how many), and not both")
     if "seeds" in fields:
-        seeds = [(item, item.integer(0, MAX_SEED)) for item in fields["seeds"].items()]
+        seeds = [(seed_node, seed_node.integer(0, MAX_SEED)) for seed_node in fields["seeds"].items()]
         seen: set[int] = set()
-        for item, seed in seeds:
+        for seed_node, seed in seeds:
             if seed in seen:
-                item.fail(f"{seed} is listed twice; the same episode would count twice")
+                seed_node.fail(f"{seed} is listed twice; the same episode would count twice")
             seen.add(seed)
         return tuple(seed for _, seed in seeds)
     count = fields["episodes"].integer(1, MAX_EPISODES)
-    return tuple(derived_seeds(study_seed, count))
+    return tuple(derive_seeds(study_seed, count))
 
 
-def derived_seeds(study_seed: int, count: int) -> Iterator[int]:
-    """Seeds made from the study's, the same for every condition, so that conditions can be compared pair by pair."""
+def derive_seeds(study_seed: int, count: int) -> Iterator[int]:
+    """Draw distinct seeds from the study's.
+
+    They are the same for every condition, so that conditions can be compared seed by seed; more of them begin with the
+    same ones.
+    """
     import numpy as np
 
     seen: set[int] = set()
@@ -343,59 +280,3 @@ def derived_seeds(study_seed: int, count: int) -> Iterator[int]:
         if seed not in seen:
             seen.add(seed)
             yield seed
-
-
-def _seats(spot: Spot | None, scenario: str, agents: Sequence[str], people: tuple[Player, ...] = ()) -> Seats:
-    """Who plays; the `people` of a population wherever nobody else does."""
-    if spot is None:
-        return ((EVERYONE, people),)
-    if people and (not isinstance(spot.value, dict) or EVERYONE in spot.value or "mix" in spot.value):
-        spot.fail("fills the seats of the population, whose 'play' names policies; keep one")
-    if not isinstance(spot.value, dict) or set(spot.value) <= {"name", "options", "mix"}:
-        return ((EVERYONE, _players(spot, scenario)),)
-    known = set(agents)
-    exact: list[tuple[str, tuple[Player, ...]]] = []
-    patterns: list[tuple[str, tuple[Player, ...]]] = []
-    rest: list[tuple[str, tuple[Player, ...]]] = []
-    for pattern, item in spot.mapping().items():
-        _check_seat("policies", pattern, item, agents)
-        kind = rest if pattern == EVERYONE else exact if pattern in known else patterns
-        kind.append((pattern, _players(item, scenario)))
-    seats = (*exact, *patterns, *rest, *([(EVERYONE, people)] if people else []))
-    empty = next((a for a in agents if not any(fits(pattern, a) for pattern, _ in seats)), None)
-    if empty is not None:
-        spot.fail(f"nobody plays {empty}; add a line for it, or for 'all'")
-    return seats
-
-
-def _players(spot: Spot, scenario: str) -> tuple[Player, ...]:
-    if isinstance(spot.value, dict) and "mix" in spot.value:
-        parts = spot.mapping(("mix",))["mix"].items()
-        return tuple(_player(part, scenario, mixed=True) for part in parts)
-    if isinstance(spot.value, str) and spot.value in WAITS_FOR:
-        return (Player(policy=spot.value, options={}),)
-    return (_player(spot, scenario, mixed=False),)
-
-
-def _player(spot: Spot, scenario: str, *, mixed: bool) -> Player:
-    if isinstance(spot.value, dict):
-        fields = spot.mapping(("name", "options", "share") if mixed else ("name", "options"), required=("name",))
-    else:
-        fields = {"name": spot}
-    place = fields["name"]
-    try:
-        policy = full_name(scenario, place.text())
-    except SettingsError as error:
-        place.fail(f"{error.value!r}: {error.why}")
-    options = fields["options"].mapping() if "options" in fields else {}
-    share = fields["share"].number(0) if "share" in fields else 1.0
-    given = {key: item.plain() for key, item in options.items()}
-    try:
-        return make_player(scenario, policy, given, share)
-    except MissingExtra:  # told by `check_players`: the rest of the study can be played without
-        return Player(policy=policy, options=given, share=share)
-    except SettingsError as error:
-        where = options.get(error.field, fields.get("options", place))
-        where.fail(f"{error.value!r}: {error.why}")
-    except LlmCoopError as error:
-        place.fail(str(error))

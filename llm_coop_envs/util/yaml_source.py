@@ -1,4 +1,4 @@
-"""YAML values that know where they stand, so that an error can name file, line and field."""
+"""YAML values that know their file, line and field, so that errors can name them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 import yaml
 
-from llm_coop_envs.errors import StudyError
+from llm_coop_envs.errors import SettingsError, StudyError
 from llm_coop_envs.util.checks import suggestion
 from llm_coop_envs.util.values import Loader
 
@@ -19,14 +19,14 @@ MAX_VALUES = 100_000
 
 
 @dataclass(frozen=True)
-class Spot:
+class YamlNode:
     """A value in a YAML file.
 
     Attributes:
-        value: what was read: a scalar, a dict of spots, or a list of spots.
+        value: a scalar, a dict of nodes by name, or a list of nodes.
         source: the file's name, for messages.
-        line: where the value stands, from 1.
-        field: the way to it, as in `conditions[2].settings.talk`; empty for the whole file.
+        line: the value's line, from 1.
+        field: the path to the value, such as `conditions[2].settings.talk`; empty for the whole file.
     """
 
     value: Any
@@ -34,45 +34,62 @@ class Spot:
     line: int
     field: str
 
-    def fail(self, why: str) -> NoReturn:
-        """Raise the error that names file, line and field."""
-        where = f"{self.source}, line {self.line}"
-        raise StudyError(f"{where}: {self.field}: {why}" if self.field else f"{where}: {why}")
+    def fail(self, reason: str) -> NoReturn:
+        """Raise the error that names file, line and field.
 
-    def mapping(self, allowed: Collection[str] | None = None, required: Collection[str] = ()) -> dict[str, Spot]:
-        """The value as a mapping from text to spots.
+        Raises:
+            StudyError: always.
+        """
+        where = f"{self.source}, line {self.line}"
+        raise StudyError(f"{where}: {self.field}: {reason}" if self.field else f"{where}: {reason}")
+
+    def fail_setting(self, error: SettingsError) -> NoReturn:
+        """Raise the error that names file, line and field of a setting's impossible value.
+
+        Raises:
+            StudyError: always.
+        """
+        self.fail(f"{error.value!r}: {error.why}")
+
+    def mapping(self, allowed: Collection[str] | None = None, required: Collection[str] = ()) -> dict[str, YamlNode]:
+        """The value as a mapping from names to nodes.
 
         Args:
             allowed: the keys that may occur; `None` for any.
             required: the keys that must occur.
+
+        Raises:
+            StudyError: it is no mapping, or its keys are not those.
         """
         if not isinstance(self.value, dict):
             self.fail(f"must be a mapping (lines of 'name: value'), not {_kind(self.value)}")
-        for key, spot in self.value.items():
+        for key, node in self.value.items():
             if allowed is not None and key not in allowed:
-                spot.fail(f"is not known here; {suggestion(key, allowed)}")
+                node.fail(f"is not known here; {suggestion(key, allowed)}")
         for key in required:
             if key not in self.value:
                 self.fail(f"'{key}' is missing")
         return dict(self.value)
 
-    def at(self, way: str) -> Spot:
-        """What lies on a way below it, such as `settings.talk` or `changes[1].players`; else the nearest place above.
+    def find(self, path: str) -> YamlNode:
+        """The node on a path below this one, such as `settings.talk` or `changes[1].players`.
 
-        Where the way ends early, the nearest place is named as if it went on: an error can point to what is missing.
+        Where the path ends early, the result is the last node on it with a longer `field`: an error can then name what
+        is missing by the line of what would hold it.
         """
-        here = self
-        for step in re.findall(r"[^.\[\]]+", way):
-            known = here.value
-            if isinstance(known, dict) and step in known:
-                here = known[step]
-            elif isinstance(known, list) and step.isdigit() and int(step) < len(known):
-                here = known[int(step)]
+        node = self
+        # "changes[1].players" is three steps: "changes", "1" and "players".
+        for step in re.findall(r"[^.\[\]]+", path):
+            value = node.value
+            if isinstance(value, dict) and step in value:
+                node = value[step]
+            elif isinstance(value, list) and step.isdigit() and int(step) < len(value):
+                node = value[int(step)]
             else:
-                return replace(here, field=f"{here.field}.{step}", value=None)
-        return here
+                return replace(node, field=f"{node.field}.{step}", value=None)
+        return node
 
-    def items(self) -> list[Spot]:
+    def items(self) -> list[YamlNode]:
         """The value as a list that is not empty."""
         if not isinstance(self.value, list):
             self.fail(f"must be a list (lines that start with '-'), not {_kind(self.value)}")
@@ -114,33 +131,42 @@ class Spot:
         return float(self.value)
 
     def plain(self) -> Any:
-        """The value and all below it without their places."""
+        """The value and all below it as plain data."""
         if isinstance(self.value, dict):
-            return {key: spot.plain() for key, spot in self.value.items()}
+            return {key: node.plain() for key, node in self.value.items()}
         if isinstance(self.value, list):
-            return [spot.plain() for spot in self.value]
+            return [node.plain() for node in self.value]
         return self.value
 
+    def plain_mapping(self) -> dict[str, Any]:
+        """The value, which must be a mapping, as plain data."""
+        return {key: node.plain() for key, node in self.mapping().items()}
 
-def spot_of(value: Any, source: str, field: str = "") -> Spot:
-    """Plain data as if they had been read from the first line of a file."""
+
+def text_of(fields: Mapping[str, YamlNode], name: str, default: str = "") -> str:
+    """The text of a field, or the default if it is not there."""
+    return fields[name].text() if name in fields else default
+
+
+def as_node(value: Any, source: str, field: str = "") -> YamlNode:
+    """Plain data as a node, as if all of it stood in a file's first line."""
     if isinstance(value, Mapping):
-        below = {str(key): spot_of(one, source, f"{field}.{key}") for key, one in value.items()}
-        return Spot(below, source, 1, field)
+        below = {str(key): as_node(item, source, f"{field}.{key}") for key, item in value.items()}
+        return YamlNode(below, source, 1, field)
     if isinstance(value, list | tuple):
-        return Spot([spot_of(one, source, f"{field}[{i}]") for i, one in enumerate(value)], source, 1, field)
-    return Spot(value, source, 1, field)
+        return YamlNode([as_node(item, source, f"{field}[{i}]") for i, item in enumerate(value)], source, 1, field)
+    return YamlNode(value, source, 1, field)
 
 
-def read_yaml(text: str, source: str) -> Spot:
-    """Parse YAML into values with their places.
+def read_yaml(text: str, source: str) -> YamlNode:
+    """Parse YAML into nodes.
 
     Args:
         text: the file's content.
         source: its name, for messages.
 
     Raises:
-        StudyError: no YAML, a key given twice, a key that is no text, or a file that is far too large.
+        StudyError: the text is no YAML, holds a key twice or one that is no text, or is far too large.
     """
     if len(text.encode("utf-8", "replace")) > MAX_BYTES:
         raise StudyError(f"{source}: is larger than {MAX_BYTES} bytes; is it the right file?")
@@ -158,8 +184,8 @@ def read_yaml(text: str, source: str) -> Spot:
         raise StudyError(f"{source}: is not valid YAML: {' '.join(str(error).split())}") from error
 
 
-def read_yaml_file(path: Path) -> tuple[str, Spot]:
-    """Read a YAML file; returns its text and its values with their places.
+def read_yaml_file(path: Path) -> tuple[str, YamlNode]:
+    """Read a YAML file; returns its text and its root node.
 
     Raises:
         StudyError: the file cannot be read, is not UTF-8 text, or is not valid YAML.
@@ -177,53 +203,54 @@ _TAGS = {f"tag:yaml.org,2002:{kind}" for kind in ("map", "seq", "str", "int", "f
 
 
 class _Reader:
+    """Turns the nodes of PyYAML into ours."""
+
     def __init__(self, loader: Loader, source: str) -> None:
         self._loader = loader
         self._source = source
         self._count = 0
         self._flat: set[int] = set()
 
-    def read(self, node: yaml.Node, field: str, above: tuple[int, ...]) -> Spot:
-        line = node.start_mark.line + 1
-        here = Spot(None, self._source, line, field)
+    def read(self, node: yaml.Node, field: str, above: tuple[int, ...]) -> YamlNode:
+        """Read a node of PyYAML; `above` are the ids of those that it lies in."""
+        empty = YamlNode(None, self._source, node.start_mark.line + 1, field)
         self._count += 1
         if self._count > MAX_VALUES:
-            here.fail(f"the file holds more than {MAX_VALUES} values; is it the right file?")
+            empty.fail(f"the file holds more than {MAX_VALUES} values; is it the right file?")
         if node.tag not in _TAGS:
-            here.fail(f"the tag {node.tag} is not used here; write plain values")
+            empty.fail(f"the tag {node.tag} is not used here; write plain values")
         if id(node) in above:
-            here.fail("contains itself")
+            empty.fail("contains itself")
         below = (*above, id(node))
         if isinstance(node, yaml.MappingNode):
-            return Spot(self._mapping(node, field, below), self._source, line, field)
+            return replace(empty, value=self._mapping(node, field, below))
         if isinstance(node, yaml.SequenceNode):
             items = [self.read(child, f"{field}[{index}]", below) for index, child in enumerate(node.value)]
-            return Spot(items, self._source, line, field)
+            return replace(empty, value=items)
         try:
-            value = self._loader.construct_object(node)
+            return replace(empty, value=self._loader.construct_object(node))
         except ValueError as error:
-            here.fail(f"cannot be read: {error}")
-        return Spot(value, self._source, line, field)
+            empty.fail(f"cannot be read: {error}")
 
-    def _mapping(self, node: yaml.MappingNode, field: str, below: tuple[int, ...]) -> dict[str, Spot]:
-        # A mapping that is used again by its anchor has been flattened, and holds what it overrides twice.
+    def _mapping(self, node: yaml.MappingNode, field: str, below: tuple[int, ...]) -> dict[str, YamlNode]:
+        # A mapping that is used again by its anchor has been flattened: it holds the names that it overrides twice.
         seen: dict[str, int] = {}
         for key_node, _ in [] if id(node) in self._flat else node.value:
-            spot = Spot(None, self._source, key_node.start_mark.line + 1, field)
+            key = YamlNode(None, self._source, key_node.start_mark.line + 1, field)
             if not isinstance(key_node, yaml.ScalarNode):
-                spot.fail("a name must be plain text")
+                key.fail("a name must be plain text")
             if key_node.value in seen:
-                spot.fail(f"'{key_node.value}' is given twice (first on line {seen[key_node.value]}); keep one")
-            seen[key_node.value] = spot.line
+                key.fail(f"'{key_node.value}' is given twice (first on line {seen[key_node.value]}); keep one")
+            seen[key_node.value] = key.line
         if id(node) not in self._flat:
             self._loader.flatten_mapping(node)
             self._flat.add(id(node))
-        result: dict[str, Spot] = {}
+        result: dict[str, YamlNode] = {}
         for key_node, child in node.value:
-            key = str(key_node.value)
-            read = self.read(child, f"{field}.{key}" if field else key, below)
-            # The line of a block value is that of its first item; people look for the name.
-            result[key] = Spot(read.value, read.source, key_node.start_mark.line + 1, read.field)
+            name = str(key_node.value)
+            value = self.read(child, f"{field}.{name}" if field else name, below)
+            # YAML puts a block on the line of its first item, one below its name; people look for the name.
+            result[name] = replace(value, line=key_node.start_mark.line + 1)
         return result
 
 

@@ -1,1 +1,1 @@
-"""A person as a policy: asked like any other, in a terminal or a window, and recorded in the same way."""
+"""People as policies: asked in a terminal or a window, and recorded like any other policy."""

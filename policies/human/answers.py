@@ -1,24 +1,24 @@
-"""From what a person typed to an action, or to a sentence that says what is wrong with it."""
+"""Turn what a person typed into an action, or into a sentence that explains what is wrong with it."""
 
 from __future__ import annotations
 
 import re
 
+from llm_coop_envs.core.base_policy import Action
 from llm_coop_envs.interface.question import ILLEGAL, Number, Options, Question, Words
 from llm_coop_envs.interface.wording import six_digits
-from llm_coop_envs.policies.base import Action
 
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)", re.ASCII)
-#: So many listed numbers are named where one is missing.
-_NAMED = 30
+#: The most legal numbers that an error message lists.
+_LONGEST_LISTING = 30
 
 
 class Unusable(ValueError):
-    """What was typed is no answer; the message says why and what would be one."""
+    """The typed text is no answer; the message explains why, and what would be one."""
 
 
 def hint(question: Question) -> str:
-    """What is to be typed, in a few words, for a prompt."""
+    """Describe in a few words, for a prompt, what to type."""
     if isinstance(question, Words):
         return f"your {question.name}, or nothing"
     if isinstance(question, Options):
@@ -29,10 +29,10 @@ def hint(question: Question) -> str:
 
 
 def read_answer(question: Question, typed: str) -> Action:
-    """The action that somebody typed.
+    """Turn typed text into an action.
 
     Raises:
-        Unusable: it is none.
+        Unusable: it is no answer to the question.
     """
     if isinstance(question, Words):
         message = typed.strip()
@@ -52,7 +52,7 @@ def read_answer(question: Question, typed: str) -> Action:
 
 
 def list_options(question: Options) -> list[str]:
-    """The options as a person types and reads them, such as `"a (up)"`."""
+    """The options as a person reads and types them, such as `"a (up)"`."""
     return [f"{option.letter or option.choice} ({option.name})" for option in question.options]
 
 
@@ -73,5 +73,7 @@ def _number(question: Number, typed: str) -> int | float:
     if not inside:
         raise Unusable(f"{six_digits(value)} is out of range; type a number from {low} to {high}.")
     numbers = [six_digits(number) for _, number in question.listed]
-    known = ", ".join(numbers if len(numbers) <= _NAMED else [*numbers[: _NAMED - 1], "...", numbers[-1]])
-    raise Unusable(f"There is no {question.name} {text[:40]}; type one of {known}.")
+    if len(numbers) > _LONGEST_LISTING:
+        numbers = [*numbers[: _LONGEST_LISTING - 1], "...", numbers[-1]]
+    listing = ", ".join(numbers)
+    raise Unusable(f"There is no {question.name} {text[:40]}; type one of {listing}.")

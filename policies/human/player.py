@@ -1,12 +1,12 @@
-"""A person as a player of a study: the policy `human`, at the terminal of the process that plays."""
+"""The policy kind `human`: a person who plays in a study, at the terminal of its process."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from llm_coop_envs.core.base_policy import Policy
 from llm_coop_envs.errors import SettingsError
-from llm_coop_envs.policies.base import Policy
 from llm_coop_envs.policies.human.terminal import TerminalHuman
 
 if TYPE_CHECKING:
@@ -16,10 +16,10 @@ LABEL = "human"
 
 
 def check(scenario: str, argument: str, options: Mapping[str, Any]) -> None:
-    """Refuse arguments and options: there are none.
+    """Refuse arguments and options; this kind has none.
 
     Raises:
-        SettingsError: there is one.
+        SettingsError: there is an argument or option.
     """
     if argument:
         raise SettingsError("policy", f"human:{argument}", "a person has no variants; write 'human'")

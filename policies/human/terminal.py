@@ -1,4 +1,4 @@
-"""A person at a terminal: reads what its player may know, and types."""
+"""A person at a terminal, who reads what the player may know and types answers."""
 
 from __future__ import annotations
 
@@ -9,34 +9,36 @@ import sys
 import textwrap
 from collections.abc import Callable, Sequence
 
+from llm_coop_envs.core.base_policy import Action, Policy
 from llm_coop_envs.core.policy import Episode, Request
 from llm_coop_envs.errors import PlayerLeft
-from llm_coop_envs.policies.base import Action, Policy
 from llm_coop_envs.policies.human.answers import Unusable, hint, read_answer
 
 HELP, QUIT = "?", "/quit"
 
-# Whatever a terminal could take for a command: C0 but line ends and tabs, DEL, C1, and what turns text around.
+# Characters that a terminal could take for commands: C0 except line ends and tabs, DEL, C1, changes of text direction,
+# line separators and lone surrogates. ESC, for example, begins sequences that clear the screen.
 _COMMANDS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u2028\u2029\ud800-\udfff]")
 
 
-def shown(text: str) -> str:
-    """A text that a terminal shows and does not obey: control characters become visible signs."""
+def make_visible(text: str) -> str:
+    """Replace control characters by visible signs, so that a terminal does not obey them: ESC becomes U+241B."""
 
-    def sign(found: re.Match[str]) -> str:
-        code = ord(found[0])
+    def sign(match: re.Match[str]) -> str:
+        code = ord(match[0])
         return chr(0x2400 + code) if code < 0x20 else "\u2421" if code == 0x7F else f"\\u{code:04x}"
 
     return _COMMANDS.sub(sign, text)
 
 
 class Terminal:
-    """Where a person reads and types.
+    """Reads lines from a person and shows texts.
 
     Args:
-        read: gives the next line without its end, and raises `EOFError` after the last; standard input by default.
-        write: shows a text; a line end follows.
-        width: how wide lines may be; `None` for as wide as the terminal is, or unlimited if there is none.
+        read: shows a prompt and returns the next line without its end. It raises `EOFError` after the last line.
+            Standard input by default.
+        write: shows a text and a line end.
+        width: the longest line in characters; `None` for the terminal's width, or no limit if there is no terminal.
     """
 
     def __init__(
@@ -50,11 +52,11 @@ class Terminal:
         self._width = width
 
     def say(self, text: str) -> None:
-        """Show a text, control characters made visible."""
+        """Show a text, wrapped, with control characters made visible."""
         width = self._width
         if width is None and sys.stdout.isatty():
             width = shutil.get_terminal_size().columns
-        for line in shown(text).split("\n"):
+        for line in make_visible(text).split("\n"):
             if width is None or len(line) <= width:
                 self._write(line)
             else:
@@ -63,13 +65,13 @@ class Terminal:
                     self._write(part)
 
     def ask(self, prompt: str) -> str:
-        """The next line that was typed.
+        """Show a prompt and return the line that was typed.
 
         Raises:
-            PlayerLeft: there is none, or Ctrl-C was pressed.
+            PlayerLeft: the input has ended, or Ctrl-C was pressed.
         """
         try:
-            return self._read(shown(prompt))
+            return self._read(make_visible(prompt))
         except EOFError:
             raise PlayerLeft("the input has ended") from None
         except KeyboardInterrupt:
@@ -82,10 +84,10 @@ class Terminal:
 class TerminalHuman(Policy):
     """A person at a terminal, for one seat or several.
 
-    The first question of a seat shows everything; later ones what has changed since, and `?` everything again.
+    The first question of a seat shows everything. Later questions show what is new; `?` shows everything again.
 
     Args:
-        terminal: where; standard input and output by default.
+        terminal: the terminal; standard input and output by default.
     """
 
     def __init__(self, terminal: Terminal | None = None) -> None:
@@ -94,19 +96,19 @@ class TerminalHuman(Policy):
     def begin(self, episode: Episode) -> None:
         """Start an episode."""
         super().begin(episode)
-        self._known: dict[str, list[str]] = {}
+        self._last_shown: dict[str, list[str]] = {}
         self.terminal.say(
             f"You play {', '.join(episode.seats)}. {HELP} shows everything again; {QUIT}, Ctrl-C or Ctrl-D ends the "
             "game. What was played is kept."
         )
 
     async def act(self, requests: Sequence[Request]) -> Sequence[Action]:
-        """Ask for each action until it is one.
+        """Ask for each action until the answer is usable.
 
         Raises:
-            PlayerLeft: the person is gone.
+            PlayerLeft: the person has left.
         """
-        # Others are asked in the same step: their questions to models go out before everything waits for a person.
+        # Asking blocks the event loop. First let the other players of this step send their questions to models.
         await asyncio.sleep(0.02)
         return [self._ask(request) for request in requests]
 
@@ -127,23 +129,23 @@ class TerminalHuman(Policy):
                 continue
             try:
                 return read_answer(question, typed)
-            except Unusable as why:
-                self.terminal.say(str(why))
+            except Unusable as error:
+                self.terminal.say(str(error))
 
     def _news(self, agent: str, text: str) -> str:
-        """What was not there at the last question, and always the question itself."""
+        """The paragraphs that are new since the last question, and the question itself."""
         paragraphs = text.strip().split("\n\n")
-        before = self._known.get(agent, [])
-        self._known[agent] = paragraphs
-        fresh = [grown(one, before) for one in paragraphs[:-1] if one not in before]
+        earlier = self._last_shown.get(agent, [])
+        self._last_shown[agent] = paragraphs
+        fresh = [abbreviate_list(paragraph, earlier) for paragraph in paragraphs[:-1] if paragraph not in earlier]
         return "\n\n".join([*fresh, paragraphs[-1]])
 
 
-def grown(paragraph: str, before: Sequence[str]) -> str:
-    """A paragraph as it is shown to somebody who knows others: of a list that has grown, its head and the new lines."""
+def abbreviate_list(paragraph: str, earlier: Sequence[str]) -> str:
+    """Shorten a list of which a beginning was shown earlier to its head, "..." and the new lines."""
     lines = paragraph.split("\n")
-    for old in before:
-        known = old.split("\n")
-        if 2 < len(known) < len(lines) and lines[: len(known)] == known:
-            return "\n".join([lines[0], "...", *lines[len(known) :]])
+    for old in earlier:
+        old_lines = old.split("\n")
+        if 2 < len(old_lines) < len(lines) and lines[: len(old_lines)] == old_lines:
+            return "\n".join([lines[0], "...", *lines[len(old_lines) :]])
     return paragraph

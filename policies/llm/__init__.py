@@ -1,1 +1,1 @@
-"""Language models as policies: chat clients, prompt packs, memory, reading of answers, journal of paid answers."""
+"""Language models as policies: chat clients, prompts, memory, parsing of answers, the journal of paid answers."""

@@ -1,10 +1,10 @@
-"""What is asked of a chat model and what it answers: the one protocol between policies and providers.
+"""Requests to chat models and their replies: the one protocol between policies and providers.
 
-The chain, from the outside in: a policy asks a `Chat` (journal, then budget, then dispatcher), which asks a
-`ChatClient` (one provider's adapter, one attempt, no retry of its own).
+A policy asks a `Chat` (journal, then budget, then dispatcher). The chat asks a `ChatClient` (the adapter of one
+provider: one attempt, no retries).
 
-Of the errors, a policy handles one: `ChatError` of kind `"context_too_long"`, by asking a shorter question. All
-others end the run, which can be continued: an answer that could not be had is never made up.
+A policy handles a single error: `ChatError` of kind `"context_too_long"`, by asking a shorter question. All other
+errors end the run, which can be continued. A missing answer is never made up.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ ErrorKind = Literal[
     "context_too_long",
 ]
 
-#: What the names of models begin with that this machine serves itself.
+#: The prefix of models that this machine serves itself.
 LOCAL = "local:"
 
 RETRYABLE: frozenset[str] = frozenset({"rate_limit", "server", "network", "timeout", "bad_reply", "form"})
 
-# Hashes of request settings, begun; with `seed` set anew for every request there could be any number of them.
+# Hash objects already fed with request settings. A new `seed` for every request could make any number of them.
 _known_settings: dict[tuple[Any, ...], Any] = {}
 _MOST_SETTINGS = 1000
 
@@ -54,14 +54,16 @@ class ChatMessage:
 
 
 class RequestKey(NamedTuple):
-    """Which decision a request belongs to; unique inside a run, whatever the order of arrival.
+    """The decision that a request belongs to; unique within a run.
 
     Attributes:
         episode: the episode's name in the run, such as `"kbc-talk/0003"`.
-        call: what is asked: `"talk"`, `"plan"`, `"price"`, `"choose"`, `"panic"`, `"evaluate"`, `"exit"`, `"move"`,
-            `"summary"`.
-        attempt: 0 for the question, 1.. for repair questions and second tries of the policy (not the
-            dispatcher's retries).
+        agent: the player.
+        step: steps of the environment before this one.
+        call: the kind of question: `"talk"`, `"plan"`, `"price"`, `"choose"`, `"panic"`, `"evaluate"`, `"exit"`,
+            `"move"`, `"summary"`.
+        attempt: 0 for the question; 1 and up for the policy's repair questions and second tries (not the dispatcher's
+            retries).
     """
 
     episode: str
@@ -71,26 +73,26 @@ class RequestKey(NamedTuple):
     attempt: int = 0
 
     def __str__(self) -> str:
-        """The key as messages name it."""
+        """The key, as messages name it."""
         again = f", attempt {self.attempt}" if self.attempt else ""
         return f"{self.episode}, {self.agent}, step {self.step}, {self.call}{again}"
 
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """One question to a model; everything the answer may depend on, and nothing else.
+    """One question to a model: everything the answer may depend on, and nothing else.
 
     Attributes:
         model: the model as the user names it; it selects the endpoint (`Endpoint.model`).
         messages: the conversation so far.
-        temperature: sampling temperature; `None` leaves it to the provider.
+        temperature: sampling temperature; `None` for the provider's default.
         top_p: nucleus sampling; likewise.
-        max_tokens: the longest answer in tokens, hidden reasoning included; likewise.
+        max_tokens: the longest answer in tokens, including hidden reasoning; likewise.
         stop: texts that end the answer.
-        seed: the provider's sampling seed, where it has one.
+        seed: the provider's sampling seed, if it has one.
         reasoning_effort: for reasoning models, `"low"`, `"medium"`, `"high"`.
-        json_schema: ask for an answer of this JSON schema, where the model supports it.
-        extra: further fields of the request body, for providers that know them.
+        json_schema: the JSON schema of the answer, if the model supports one.
+        extra: further fields of the request's body.
     """
 
     model: str
@@ -105,52 +107,52 @@ class ChatRequest:
     extra: Mapping[str, Any] = field(default_factory=dict)
 
     def settings(self) -> dict[str, Any]:
-        """All but the messages, as JSON data; unset fields are left out."""
-        found: dict[str, Any] = {"model": self.model}
+        """All fields but the messages, as JSON data, without unset fields."""
+        settings: dict[str, Any] = {"model": self.model}
         for name in ("temperature", "top_p", "max_tokens"):
             if (value := getattr(self, name)) is not None:
-                found[name] = value
+                settings[name] = value
         if self.stop:
-            found["stop"] = list(self.stop)
+            settings["stop"] = list(self.stop)
         for name in ("seed", "reasoning_effort"):
             if (value := getattr(self, name)) is not None:
-                found[name] = value
+                settings[name] = value
         if self.json_schema is not None:
-            found["json_schema"] = dict(self.json_schema)
+            settings["json_schema"] = dict(self.json_schema)
         if self.extra:
-            found["extra"] = dict(self.extra)
-        return found
+            settings["extra"] = dict(self.extra)
+        return settings
 
     def plain(self) -> dict[str, Any]:
-        """The complete request as JSON data, as it is journalled."""
+        """The complete request as JSON data, as the journal records it."""
         return {"messages": [[message.role, message.content] for message in self.messages], **self.settings()}
 
     def _settings_digest(self) -> Any:
         if self.json_schema is not None or self.extra:
             return hashlib.sha256(_encode(self.settings()).encode("ascii"))
-        # Most questions of a run share these, and encoding them would cost as much as hashing the messages.
+        # Most questions of a run share their settings, and encoding these costs as much as hashing the messages.
         name = (
             self.model,
-            repr(self.temperature),  # 1 and 1.0 are equal, and not the same as JSON
+            repr(self.temperature),  # 1 and 1.0 are equal but differ in JSON
             repr(self.top_p),
             self.max_tokens,
             self.stop,
             self.seed,
             self.reasoning_effort,
         )
-        found = _known_settings.get(name)
-        if found is None:
+        digest = _known_settings.get(name)
+        if digest is None:
             if len(_known_settings) >= _MOST_SETTINGS:
                 _known_settings.clear()
-            found = _known_settings[name] = hashlib.sha256(_encode(self.settings()).encode("ascii"))
-        return found
+            digest = _known_settings[name] = hashlib.sha256(_encode(self.settings()).encode("ascii"))
+        return digest
 
     def digest(self) -> str:
-        """What tells this request from another one: SHA-256 in hex.
+        """The SHA-256 of the request, in hex.
 
-        Hashed are the settings as JSON (sorted keys, no spaces, ASCII), then for each message its role, the length
-        of its text in bytes, and the text in UTF-8 (lone surrogates included). Messages, the bulk, are hashed as they
-        are because escaping them would cost six times as much as hashing.
+        It covers the settings as JSON (sorted keys, no spaces, ASCII), then for each message its role, the length of
+        its text in bytes, and the text in UTF-8 (with lone surrogates). Messages are hashed without JSON's escapes,
+        which would cost six times as much as hashing.
         """
         digest = self._settings_digest().copy()
         for message in self.messages:
@@ -167,11 +169,11 @@ class Usage:
 
     Attributes:
         prompt_tokens: tokens of the question.
-        completion_tokens: tokens of the answer, hidden reasoning included.
-        reasoning_tokens: the hidden part.
+        completion_tokens: tokens of the answer, including hidden reasoning.
+        reasoning_tokens: tokens of the hidden reasoning.
         cached_tokens: tokens of the question that the provider had cached.
-        estimated: whether these are our estimate, because the provider sent no usage (`tokens.estimate_tokens`), or
-            tokens or a cost that cannot be (then they are the most that there can be).
+        estimated: whether these are our own figures: an estimate (`tokens.estimate_tokens`) if the provider stated no
+            usage, or upper bounds if its tokens or cost were impossible.
     """
 
     prompt_tokens: int
@@ -181,23 +183,23 @@ class Usage:
     estimated: bool = False
 
 
-UNREAD = Usage(0, 0)  # what is rejected unread is not billed
+UNREAD = Usage(0, 0)  # of a request that was rejected unread, which is not billed
 
 
 @dataclass(frozen=True, slots=True)
 class ChatReply:
-    """What a model answered.
+    """A model's answer.
 
     Attributes:
         text: the answer; empty for a refusal without text.
         usage: tokens.
-        finish_reason: the provider's word: `"stop"`, `"length"`, `"content_filter"`, ...
+        finish_reason: as the provider states it: `"stop"`, `"length"`, `"content_filter"`, ...
         model: the model as the provider reports it.
-        latency: seconds from sending to the whole answer.
+        latency: seconds from sending to the complete answer.
         cost: US dollars; `None` if the price is not known.
-        refusal: the provider's refusal text, if it marks refusals. A request that the provider's content filter
-            rejected comes back as a reply with this text and the finish reason `"content_filter"`.
-        reasoning: the model's visible reasoning, where the provider sends it apart from the answer.
+        refusal: the provider's refusal text, if it marks refusals. If the provider's content filter rejects a request,
+            the reply has this text and the finish reason `"content_filter"`.
+        reasoning: the model's visible reasoning, if the provider separates it from the answer.
     """
 
     text: str
@@ -210,7 +212,7 @@ class ChatReply:
     reasoning: str | None = None
 
     def plain(self) -> dict[str, Any]:
-        """The answer as JSON data, as it is journalled; fields without a value are left out."""
+        """The answer as JSON data, as the journal records it, without unset fields."""
         usage = self.usage
         tokens: dict[str, Any] = {"prompt": usage.prompt_tokens, "completion": usage.completion_tokens}
         if usage.reasoning_tokens:
@@ -219,7 +221,7 @@ class ChatReply:
             tokens["cached"] = usage.cached_tokens
         if usage.estimated:
             tokens["estimated"] = True
-        found: dict[str, Any] = {
+        data: dict[str, Any] = {
             "text": self.text,
             "finish_reason": self.finish_reason,
             "model": self.model,
@@ -228,12 +230,16 @@ class ChatReply:
         }
         for name in ("cost", "refusal", "reasoning"):
             if (value := getattr(self, name)) is not None:
-                found[name] = value
-        return found
+                data[name] = value
+        return data
 
     @classmethod
     def read(cls, data: Mapping[str, Any]) -> ChatReply:
-        """The answer that `plain` described; a `KeyError` if a field is missing."""
+        """Read an answer from the data that `plain` returns.
+
+        Raises:
+            KeyError: a field is missing.
+        """
         tokens = data["usage"]
         return cls(
             text=data["text"],
@@ -257,12 +263,12 @@ class ChatError(LlmCoopError):
     """An attempt failed.
 
     Args:
-        message: one sentence; never holds a key or a header.
-        kind: what failed; `RETRYABLE` holds the kinds after which a later attempt may succeed. `"form"` says that the
-            endpoint does not take constrained answers in this form; the next attempt is made with another.
+        message: one sentence, without keys or headers.
+        kind: the kind of failure. After the kinds in `RETRYABLE` a later attempt may succeed. `"form"` means that the
+            endpoint does not accept this form of constrained answers; the next attempt uses another one.
         status: the HTTP status, if there was one.
-        retry_after: seconds the provider asked to wait.
-        maybe_paid: whether the provider may have worked on the request, and bill it, although no answer arrived.
+        retry_after: seconds that the provider asked to wait.
+        maybe_paid: whether the provider may have processed the request, and may bill it, although no answer arrived.
     """
 
     def __init__(
@@ -282,38 +288,38 @@ class ChatError(LlmCoopError):
 
     @property
     def may_retry(self) -> bool:
-        """Whether the same request may succeed later."""
+        """Whether the same request may succeed in a later attempt."""
         return self.kind in RETRYABLE
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle by the parts, so that the error survives a process pool."""
+        """Pickle the error with its fields, so that it survives a process pool."""
         return functools.partial(ChatError, **vars(self)), (str(self),)
 
 
 class RunStopped(LlmCoopError, RuntimeError):
-    """No further answer can be had now; every answer paid for is kept, and the same run can be continued."""
+    """No further answers can be obtained now. Every paid answer is kept, and the run can be continued."""
 
 
 class BudgetReached(RunStopped):
-    """The next request could pass the budget."""
+    """The next request could exceed the budget."""
 
 
 class EndpointStopped(RunStopped):
-    """The endpoint refuses this run (key, quota, request) or gave no answer in all attempts."""
+    """The endpoint refuses the run (key, quota, request) or has not answered in any attempt."""
 
 
 class NotInJournal(LlmCoopError, RuntimeError):
-    """A replayed run asked what its journal does not hold, or holds for another question."""
+    """A question is not in the journal of a replayed run, or the journal has another question under its key."""
 
 
 class ChatClient(Protocol):
-    """One provider: one attempt per call."""
+    """The adapter of one provider, with one attempt per call."""
 
     async def complete(self, request: ChatRequest, *, idempotency_key: str = "") -> ChatReply:
         """Ask once.
 
-        The `idempotency_key` is the same for all attempts at one question of one run; it is sent along where the
-        provider may use it to avoid working twice.
+        The `idempotency_key` is the same for all attempts at one question of one run. Providers may use it to avoid
+        processing a question twice.
 
         Raises:
             ChatError: the attempt failed.
@@ -326,15 +332,15 @@ class ChatClient(Protocol):
 
 
 class Chat(Protocol):
-    """What a policy asks: an answer comes from the journal, or is paid for once and journalled before it is used."""
+    """The interface between policies and models. Every answer is paid for once and journalled before it is used."""
 
     async def ask(self, key: RequestKey, request: ChatRequest) -> ChatReply:
-        """The answer to `request`.
+        """Answer a request, from the journal or from the model.
 
         Raises:
-            ChatError: always of kind `"context_too_long"`: ask a shorter question under the next `attempt`. It is
-                journalled, so a replay raises it again.
+            ChatError: always of kind `"context_too_long"`: ask a shorter question under the next `attempt`. The error
+                is journalled, so a replay raises it again.
             RunStopped: the budget is used up, or the endpoint refuses or is gone; do not catch it.
-            NotInJournal: a replay asked something new, or this run asks another question under the same key.
+            NotInJournal: a replay asked something new, or this run asked another question under the same key.
         """
         ...

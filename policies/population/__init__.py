@@ -1,4 +1,4 @@
-"""Populations: how many players have which attributes, who plays them, and what they are told about themselves."""
+"""Populations: the distribution of players' attributes and policies, and the backgrounds that players are told."""
 
 from llm_coop_envs.policies.population.population import People, Population
 from llm_coop_envs.policies.population.reading import load_population, read_population

@@ -1,4 +1,4 @@
-"""Whether people are as they were asked for: shares, and how much their backgrounds differ."""
+"""Audit drawn people: their shares against the intended ones, and the diversity of their backgrounds."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from typing import Any
 from llm_coop_envs.policies.population.columns import marginal
 from llm_coop_envs.policies.population.population import People
 
-#: Texts with this much of their word triples in common are near duplicates.
+#: Texts that share this part of their word triples are near duplicates.
 NEAR = 0.8
-#: Near duplicates are looked for among so many texts: all pairs are compared.
+#: Near duplicates are searched among the first texts only, because all pairs are compared.
 MOST_COMPARED = 500
 _WORDS = re.compile(r"\w+(?:['\u2019]\w+)?")
 
 
 @dataclass(frozen=True, kw_only=True)
 class AuditRow:
-    """A value of a column, as asked and as drawn.
+    """A value of a column: its intended and its drawn share.
 
     Attributes:
         column: the column.
         value: the value, as text.
-        share: its share in all people, as asked.
+        share: its intended share in all people.
         people: how many have it.
         drawn: their share.
-        p: with `draw: sample`, how likely it is to be at least as far off by chance (exact binomial test); `None` for
-            quotas, where the difference is due to rounding alone.
+        p: with `draw: sample`, the p value of an exact binomial test of the difference; `None` for quotas, where the
+            difference is due to rounding alone.
     """
 
     column: str
@@ -43,7 +43,7 @@ class AuditRow:
 
 
 def audit(people: People) -> list[AuditRow]:
-    """Every value of every column."""
+    """Compare the drawn with the intended share of every value of every column."""
     population = people.population
     rows = []
     for column in population.columns:
@@ -60,7 +60,7 @@ def audit(people: People) -> list[AuditRow]:
 
 
 def binomial_p(count: int, size: int, share: float) -> float:
-    """The two-sided p value of an exact binomial test: all counts that are no likelier than this one."""
+    """The two-sided p value of an exact binomial test: the probability of all counts no likelier than this one."""
     if share in (0.0, 1.0):
         return float(count == size * share)
     odds = [math.log(share), math.log1p(-share)]
@@ -68,25 +68,25 @@ def binomial_p(count: int, size: int, share: float) -> float:
     logs = [size * odds[1]]
     for k in range(size):
         logs.append(logs[-1] + math.log((size - k) / (k + 1)) + odds[0] - odds[1])
-    return min(1.0, math.fsum(math.exp(one) for one in logs if one <= logs[count] + 1e-7))
+    return min(1.0, math.fsum(math.exp(log) for log in logs if log <= logs[count] + 1e-7))
 
 
 def diversity(texts: Sequence[str]) -> dict[str, Any]:
-    """How much texts differ.
+    """Measure how much texts differ.
 
     Returns:
-        `texts`; `different`, the share of texts among them that are not the same as an earlier one; `distinct_1` and
-        `distinct_2`, different words, and pairs of words, as a share of all (Li et al. 2016); `near_duplicates`, the
-        share of texts that have four fifths of their word triples in common with another, among the first `compared`.
+        `texts`: their number; `different`: the share of texts that differ from all earlier ones; `distinct_1` and
+        `distinct_2`: different words and pairs of words as a share of all (Li et al. 2016); `near_duplicates`: among
+        the first `compared` texts, the share that has four fifths of its word triples in common with another.
     """
-    words = [[word.casefold() for word in _WORDS.findall(text)] for text in texts]
-    found: dict[str, Any] = {"texts": len(texts), "different": len(set(texts)) / max(1, len(texts))}
+    tokens = [[word.casefold() for word in _WORDS.findall(text)] for text in texts]
+    measures: dict[str, Any] = {"texts": len(texts), "different": len(set(texts)) / max(1, len(texts))}
     for n in (1, 2):
-        grams = Counter(gram for one in words for gram in zip(*(one[k:] for k in range(n)), strict=False))
-        found[f"distinct_{n}"] = len(grams) / max(1, grams.total())
-    triples = [set(zip(one, one[1:], one[2:], strict=False)) for one in words[:MOST_COMPARED]]
+        grams = Counter(gram for text in tokens for gram in zip(*(text[k:] for k in range(n)), strict=False))
+        measures[f"distinct_{n}"] = len(grams) / max(1, grams.total())
+    triples = [set(zip(text, text[1:], text[2:], strict=False)) for text in tokens[:MOST_COMPARED]]
     near = set()
     for (i, first), (j, second) in combinations(enumerate(triples), 2):
         if len(first & second) >= NEAR * max(1, len(first | second)):
             near |= {i, j}
-    return {**found, "near_duplicates": len(near) / max(1, len(triples)), "compared": len(triples)}
+    return {**measures, "near_duplicates": len(near) / max(1, len(triples)), "compared": len(triples)}

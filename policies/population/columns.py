@@ -1,4 +1,4 @@
-"""Columns of a population: values in given shares, alone or by the values of another column."""
+"""Columns of a population: values in given shares, unconditional or by the values of another column."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ Codes: TypeAlias = NDArray[np.int32]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Column:
-    """What people may have, and in which shares.
+    """The values of an attribute or option, and their shares.
 
     Attributes:
-        name: its name.
-        values: what there is; a person's code is the place in it.
-        shares: (values of `by`, values) each row adds up to 1; a single row without `by`.
-        by: the column that it hangs on; empty for none.
-        counts: how many people have each value, where the file says so.
+        name: the column's name.
+        values: the possible values; a person's code is an index into them.
+        shares: (values of `by`, values) shares; each row adds up to 1. Without `by` there is a single row.
+        by: the column on which this one depends; empty for none.
+        counts: how many people have each value, if the file states counts.
         ranges: the first and the last integer of each value that is a range, such as `18-29`.
         forms: the words by which a text may name each value.
-        joint: whether it holds combinations of other columns' values, and is no attribute itself.
+        joint: whether the values are combinations of other columns' values. Then the column is no attribute.
     """
 
     name: str
@@ -40,10 +40,10 @@ class Column:
     joint: bool = False
 
     def check(self, size: int, *, exact: bool) -> None:
-        """Refuse a size for which the quotas are impossible.
+        """Check that a population can have this size.
 
         Raises:
-            SettingsError: the counts are of another size, or a value with a share would be nobody's.
+            SettingsError: the counts add up to another size, or nobody would have a value with a share.
         """
         if self.counts and sum(self.counts) != size:
             raise SettingsError(self.name, list(self.counts), f"the counts add up to {sum(self.counts)}, not {size}")
@@ -58,27 +58,30 @@ class Column:
                 )
 
     def draw(self, above: Codes, rng: np.random.Generator, *, exact: bool) -> Codes:
-        """Everybody's code.
+        """Draw a code for each person.
 
         Args:
-            above: (size,) everybody's code in the column that this one hangs on; zeros without any.
-            rng: deals the values, or draws them.
-            exact: whether to deal the values by quotas instead of drawing them.
+            above: (size,) the person's code in the column on which this one depends; zeros if there is none.
+            rng: the source of random numbers.
+            exact: whether shares are quotas, dealt at random, instead of chances.
+
+        Returns:
+            (size,) codes.
         """
-        found = np.zeros(len(above), dtype=np.int32)
+        codes = np.zeros(len(above), dtype=np.int32)
         for row, shares in enumerate(self.shares):
             mine = np.flatnonzero(above == row)
             if exact:
                 counts = self.counts or divide(len(mine), shares.tolist())
-                found[mine] = rng.permutation(np.repeat(np.arange(len(shares), dtype=np.int32), counts))
+                codes[mine] = rng.permutation(np.repeat(np.arange(len(shares), dtype=np.int32), counts))
             else:
-                found[mine] = rng.choice(len(shares), size=len(mine), p=shares)
-        return found
+                codes[mine] = rng.choice(len(shares), size=len(mine), p=shares)
+        return codes
 
 
 def marginal(columns: Sequence[Column], name: str) -> NDArray[np.float64]:
-    """The share of each of a column's values in all people."""
-    column = next(one for one in columns if one.name == name)
+    """The share of each value of a column in all people."""
+    column = next(candidate for candidate in columns if candidate.name == name)
     above = marginal(columns, column.by) if column.by else np.ones(1)
-    found: NDArray[np.float64] = above @ column.shares
-    return found
+    shares: NDArray[np.float64] = above @ column.shares
+    return shares

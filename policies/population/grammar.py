@@ -1,7 +1,7 @@
-"""Backgrounds from sentences: one of each list of sentences is taken, with attributes and words in its places.
+"""Backgrounds from sentences: one sentence of each list is chosen, and its placeholders are filled in.
 
-A place is `{name}`, or `{a name}` for the name with its article. A name is an attribute, or a list of words from which
-each person gets one.
+A placeholder is `{name}`, or `{a name}` for the value with its article: `{a job}` becomes "an artist". A name is an
+attribute, or a list of words from which each person gets one.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from llm_coop_envs.policies.population.columns import Codes
 _PLACE = re.compile(r"\{(a |)([^{}]*)\}")
 
 
-def places(text: str) -> set[str]:
-    """The names in a text's places."""
+def place_names(text: str) -> set[str]:
+    """The names in a text's placeholders."""
     return {name for _, name in _PLACE.findall(text)}
 
 
 def fill(text: str, values: Mapping[str, Any]) -> str:
-    """The text with values in its places."""
+    """Fill in a text's placeholders."""
 
-    def value(found: re.Match[str]) -> str:
-        word = str(values[found[2]])
-        article = ("an " if word[:1].lower() in "aeiou" else "a ") if found[1] else ""
+    def value(match: re.Match[str]) -> str:
+        word = str(values[match[2]])
+        article = ("an " if word[:1].lower() in "aeiou" else "a ") if match[1] else ""
         return article + word
 
     return _PLACE.sub(value, text)
@@ -36,11 +36,11 @@ def fill(text: str, values: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Grammar:
-    """Sentences.
+    """The sentences of backgrounds.
 
     Attributes:
-        sentences: lists of sentences; one of each is taken, in this order.
-        vocabulary: lists of words.
+        sentences: lists of sentences; a background has one of each, in this order.
+        vocabulary: lists of words by name.
     """
 
     sentences: tuple[tuple[str, ...], ...]
@@ -52,16 +52,16 @@ class Grammar:
             yield f"sentence {number}", sentences
 
     def draw(self, size: int, rng: np.random.Generator) -> dict[str, Codes]:
-        """For each list, which entry everybody gets."""
+        """Draw, for each list, the entry of each person: (size,) indices by the list's name."""
         return {name: rng.integers(len(entries), size=size, dtype=np.int32) for name, entries in self._lists()}
 
     def text(self, profile: Mapping[str, Any], chosen: Mapping[str, int]) -> str:
-        """A background.
+        """Write a person's background.
 
         Args:
             profile: the person's attributes.
-            chosen: the entry of each list.
+            chosen: the index of the entry in each list.
         """
-        words = {name: entries[chosen[name]] for name, entries in self.vocabulary.items()}
-        taken = [sentences[chosen[f"sentence {number}"]] for number, sentences in enumerate(self.sentences)]
-        return " ".join(fill(sentence, {**words, **profile}) for sentence in taken)
+        chosen_words = {name: entries[chosen[name]] for name, entries in self.vocabulary.items()}
+        chosen_sentences = [sentences[chosen[f"sentence {number}"]] for number, sentences in enumerate(self.sentences)]
+        return " ".join(fill(sentence, {**chosen_words, **profile}) for sentence in chosen_sentences)

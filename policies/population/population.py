@@ -1,4 +1,4 @@
-"""A population, and the people that are drawn from it: columns of codes, from which all else is made on demand."""
+"""A population and the people drawn from it: columns of codes, from which everything else is derived on demand."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from llm_coop_envs.policies.population.columns import Codes, Column, marginal
 from llm_coop_envs.policies.population.grammar import Grammar
 from llm_coop_envs.util.on_demand import OnDemand
 
-#: The column that says which policy plays.
+#: The column of the policies that play.
 POLICY = "policy"
-#: People who differ in who plays them, or in how a model is asked, at most.
+#: The most groups of people that differ in their policy or its options.
 MOST_CELLS = 1000
 
 
@@ -30,12 +30,12 @@ class Background:
     """How backgrounds are written.
 
     Attributes:
-        grammar: our own sentences, which write all of them, or those that the model does not get right.
+        grammar: sentences for all backgrounds, or, if a model writes them, for those that it gets wrong.
         model: the model that writes them; empty for none.
-        options: how it is asked: `temperature` and other fields of `ModelParameters`.
-        endpoint: where it is reached.
-        words: how long a background is, about.
-        prompt: what the model is asked, with the places `{attributes}` and `{words}`.
+        options: the model's parameters: `temperature` and other fields of `ModelParameters`.
+        endpoint: the fields of the model's `Endpoint`.
+        words: the approximate length of a background in words.
+        prompt: the question to the model, with the placeholders `{attributes}` and `{words}`.
     """
 
     grammar: Grammar
@@ -48,17 +48,17 @@ class Background:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Population:
-    """Who people are, and in which shares.
+    """The distribution of people's attributes, and of the policies that play them.
 
     Attributes:
-        size: how many they are; `None` for as many as there are seats.
+        size: the number of people; `None` for as many as there are seats.
         exact: whether shares are quotas (largest remainders) instead of chances.
-        shuffled: whether people sit anywhere, instead of in the order of who plays them.
-        seed: makes the people the same in every episode; `None` draws them anew in each.
-        attributes: who they are. A column stands behind the one that it hangs on.
-        play: who plays them, under `"policy"`, and options of those that are language models.
-        background: how their backgrounds are written; `None` for none.
-        data: all of it as plain data that `read_population` reads again; where models are reached is left out.
+        shuffled: whether people take seats at random, instead of sorted by the policies that play them.
+        seed: draws the same people in every episode; `None` draws new people in each.
+        attributes: the people's attributes. A column comes after the one on which it depends.
+        play: the policies that play them, under `"policy"`, and options of those that are language models.
+        background: how backgrounds are written; `None` for none.
+        data: the population as plain data for `read_population`, without the models' endpoints.
     """
 
     size: int | None
@@ -71,10 +71,10 @@ class Population:
     data: Mapping[str, Any]
 
     def check(self, size: int) -> None:
-        """Refuse a number of people that it cannot have.
+        """Check that the population can have this number of people.
 
         Raises:
-            SettingsError: it names another size, or quotas are impossible.
+            SettingsError: its size is fixed to another number, or quotas are impossible.
         """
         if self.size not in (None, size):
             raise SettingsError("size", self.size, f"there are seats for {size}")
@@ -83,22 +83,22 @@ class Population:
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """All columns."""
+        """The columns of attributes and of play."""
         return self.attributes + self.play
 
     def draw(self, size: int, seed: np.random.SeedSequence) -> People:
-        """People.
+        """Draw people.
 
         Args:
             size: how many.
-            seed: where the draws come from, unless the population has a seed of its own.
+            seed: the source of random numbers, unless the population has a seed of its own.
 
         Raises:
-            SettingsError: it cannot have so many.
+            SettingsError: the population cannot have this size.
         """
         self.check(size)
         source = seed if self.seed is None else np.random.SeedSequence(self.seed)
-        # A generator for each column, so that one more at the end leaves the others as they are.
+        # A generator for each column, so that another column at the end does not change the others.
         seeds = source.spawn(len(self.columns) + 1)
         codes: dict[str, Codes] = {}
         numbers: dict[str, NDArray[np.int64]] = {}
@@ -111,50 +111,51 @@ class Population:
                 numbers[column.name] = rng.integers(low, high, endpoint=True)
         if not self.shuffled and self.play:
             order = np.lexsort([codes[column.name] for column in reversed(self.play)])
-            codes = {name: found[order] for name, found in codes.items()}
-            numbers = {name: found[order] for name, found in numbers.items()}
+            codes = {name: column_codes[order] for name, column_codes in codes.items()}
+            numbers = {name: column_numbers[order] for name, column_numbers in numbers.items()}
         return People(population=self, size=size, codes=codes, numbers=numbers, seed=seeds[0])
 
     def cells(self, policies: Mapping[int | None, bool]) -> list[dict[str, int]]:
-        """Everybody who can play: codes by column of `play`.
+        """List the groups of people with the same policy and options: codes by column of `play`.
 
         Args:
-            policies: for each code of the column `"policy"` (`None` for somebody who is given beside the file) whether
-                it is a language model, which alone has options by person.
+            policies: for each code of the column `"policy"`, whether it is a language model, which alone has options by
+                person. The code `None` stands for a policy given outside the file.
 
         Raises:
-            SettingsError: there are too many.
+            SettingsError: there are too many cells.
         """
         options = [column for column in self.play if column.name != POLICY]
-        found: list[dict[str, int]] = []
+        cells: list[dict[str, int]] = []
         for code, model in policies.items():
             first = {} if code is None else {POLICY: code}
             own = options if model else []
             for combined in itertools.product(*(range(len(column.values)) for column in own)):
-                found.append({**first, **dict(zip((column.name for column in own), combined, strict=True))})
-                if len(found) > MOST_CELLS:
-                    raise SettingsError("play", len(found), f"{MOST_CELLS} different players are the most")
-        return found
+                cells.append({**first, **dict(zip((column.name for column in own), combined, strict=True))})
+                if len(cells) > MOST_CELLS:
+                    raise SettingsError("play", len(cells), f"{MOST_CELLS} different players are the most")
+        return cells
 
     def share(self, cell: Mapping[str, int]) -> float:
-        """About how many of all people are of a cell: as if its columns had nothing to do with each other."""
+        """The approximate share of a cell in all people, as if its columns were independent."""
         return math.prod(float(marginal(self.columns, name)[code]) for name, code in cell.items())
 
     def options(self, cell: Mapping[str, int]) -> dict[str, Any]:
         """The options of a language model in a cell."""
-        return {one.name: one.values[cell[one.name]] for one in self.play if one.name in cell and one.name != POLICY}
+        columns = (column for column in self.play if column.name in cell and column.name != POLICY)
+        return {column.name: column.values[cell[column.name]] for column in columns}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class People:
-    """People who were drawn.
+    """People drawn from a population.
 
     Attributes:
-        population: where from.
-        size: how many.
-        codes: (size,) for each column, the place of everybody's value in `Column.values`.
-        numbers: (size,) for each column of ranges, everybody's integer.
-        seed: where the choices of words come from.
+        population: the population.
+        size: how many people.
+        codes: (size,) for each column, the index of each person's value in `Column.values`.
+        numbers: (size,) for each column of ranges, each person's integer.
+        seed: the source of random numbers for backgrounds.
     """
 
     population: Population
@@ -175,22 +176,22 @@ class People:
 
     @functools.cached_property
     def digest(self) -> str:
-        """What tells these people from others."""
-        found = hashlib.sha256(json.dumps([self.population.data, self.seed.generate_state(4).tolist()]).encode())
+        """The SHA-256 of these people, in hex."""
+        sha = hashlib.sha256(json.dumps([self.population.data, self.seed.generate_state(4).tolist()]).encode())
         for table in (self.codes, self.numbers):
             for name in table:
-                found.update(table[name].tobytes())
-        return found.hexdigest()
+                sha.update(table[name].tobytes())
+        return sha.hexdigest()
 
-    def sits(self, cell: Mapping[str, int]) -> NDArray[np.bool_]:
-        """(size,) who is of a cell."""
-        found = np.ones(self.size, dtype=np.bool_)
+    def in_cell(self, cell: Mapping[str, int]) -> NDArray[np.bool_]:
+        """(size,) Whether each person is in a cell."""
+        is_member = np.ones(self.size, dtype=np.bool_)
         for name, code in cell.items():
-            found &= self.codes[name] == code
-        return found
+            is_member &= self.codes[name] == code
+        return is_member
 
     def sampling_seed(self, person: int) -> int:
-        """A number of a person's own, by which a model's samples differ."""
+        """A person's own sampling seed, by which a model's answers for equal people differ."""
         return int(self._sampling_seeds[person])
 
     @functools.cached_property
@@ -211,18 +212,18 @@ class People:
         return background.grammar.text(self.profile(person), chosen)
 
     def backgrounds(self, seats: Mapping[str, int]) -> Mapping[str, str]:
-        """The `sentences` on those who sit in some seats, by seat.
+        """The backgrounds by the grammar, by seat.
 
         Args:
-            seats: who sits there.
+            seats: the person in each seat.
         """
         return OnDemand(seats, lambda seat: self.sentences(seats[seat]))
 
     def to_json(self, play: Collection[str] = ()) -> dict[str, Any]:
-        """What is recorded: each column's values and everybody's code, and the integers in ranges.
+        """The record of these people: each column's values, each person's code, and integers in ranges.
 
         Args:
-            play: the columns of `Population.play` that decided who plays; the others of them are left out.
+            play: the columns of `Population.play` that were used; the others are left out.
         """
         return {
             column.name: {
@@ -237,11 +238,11 @@ class People:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Person:
-    """Somebody of a population; what is asked for is put together then.
+    """One of some people, whose properties are derived on demand.
 
     Attributes:
         people: the people.
-        number: which of them.
+        number: the person's index.
     """
 
     people: People
@@ -249,16 +250,16 @@ class Person:
 
     @property
     def attributes(self) -> dict[str, Any]:
-        """Who it is."""
+        """The person's attributes by name."""
         return self.people.profile(self.number)
 
     @property
     def options(self) -> dict[str, Any]:
-        """Who plays it, under `"policy"`, and how: `"model"`, `"temperature"`, `"personas"`, ..."""
+        """The person's policy, under `"policy"`, and its options: `"model"`, `"temperature"`, `"personas"`, ..."""
         people = self.people
-        return {one.name: one.values[people.codes[one.name][self.number]] for one in people.population.play}
+        return {column.name: column.values[people.codes[column.name][self.number]] for column in people.population.play}
 
     @property
     def background(self) -> str:
-        """Sentences about it by the grammar; empty if the population has none."""
+        """The person's background by the grammar; empty if the population has none."""
         return self.people.sentences(self.number)

@@ -1,4 +1,4 @@
-"""Reading a population from YAML, with the file, line and field of whatever is wrong in it."""
+"""Read a population from YAML; errors name file, line and field."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ import numpy as np
 
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies.population.columns import Column
-from llm_coop_envs.policies.population.grammar import Grammar, places
+from llm_coop_envs.policies.population.grammar import Grammar, place_names
 from llm_coop_envs.policies.population.population import Background, Population
 from llm_coop_envs.util.checks import suggestion
-from llm_coop_envs.util.yaml_source import Spot, read_yaml_file
+from llm_coop_envs.util.yaml_source import YamlNode, read_yaml_file
 
 HOME = Path(__file__).parent / "shipped"
 MAX_PEOPLE = 10_000_000
@@ -36,22 +36,22 @@ def load_population(path: str | Path) -> Population:
     return read_population(read_yaml_file(Path(path).expanduser())[1])
 
 
-def read_population(spot: Spot, *, recorded: bool = False) -> Population:
+def read_population(node: YamlNode, *, recorded: bool = False) -> Population:
     """Read a population: a mapping in a study, or a file's content.
 
     Args:
-        spot: where it stands.
-        recorded: whether it is `Population.data`, where shipped attributes stand with sentences that may be unused.
+        node: the mapping.
+        recorded: whether it is `Population.data`, in which shipped attributes may have unused sentences.
 
     Raises:
         StudyError: it is wrong; the sentence names file, line and field.
     """
-    fields = spot.mapping(_FIELDS)
-    given = fields["attributes"].mapping() if "attributes" in fields else {}
-    for item in given.values() if "backgrounds" not in fields and not recorded else ():
+    fields = node.mapping(_FIELDS)
+    written_attributes = fields["attributes"].mapping() if "attributes" in fields else {}
+    for item in written_attributes.values() if "backgrounds" not in fields and not recorded else ():
         if isinstance(item.value, dict) and "sentences" in item.value:
             item.value["sentences"].fail("is told to nobody; add 'backgrounds: {}', or leave it out")
-    attributes = _with_shipped(given)
+    attributes = _with_shipped(written_attributes)
     columns: list[Column] = []
     for item in fields["joint"].items() if "joint" in fields else []:
         columns += _joint(item, attributes)
@@ -64,14 +64,14 @@ def read_population(spot: Spot, *, recorded: bool = False) -> Population:
             item.fail("is an attribute, too; give that another name")
         play.append(_column(name, item, [*columns, *play], plain=True))
     if not columns and not play:
-        spot.fail("says nothing of the people; write 'attributes', 'joint' or 'play'")
+        node.fail("says nothing of the people; write 'attributes', 'joint' or 'play'")
     background = _background(fields["backgrounds"], columns, attributes) if "backgrounds" in fields else None
-    data = spot.plain()
+    data = node.plain()
     if attributes:
         data["attributes"] = {name: item.plain() for name, item in attributes.items()}
     if background is not None:
-        kept = data["backgrounds"] or {}
-        data["backgrounds"] = {name: value for name, value in kept.items() if name not in background.endpoint}
+        written = data["backgrounds"] or {}
+        data["backgrounds"] = {name: value for name, value in written.items() if name not in background.endpoint}
     return Population(
         size=fields["size"].integer(1, MAX_PEOPLE) if "size" in fields else None,
         exact=_one_of(fields, "draw", ("quota", "sample")) == "quota",
@@ -85,83 +85,95 @@ def read_population(spot: Spot, *, recorded: bool = False) -> Population:
 
 
 @functools.cache
-def shipped_attributes() -> Mapping[str, Spot]:
+def shipped_attributes() -> Mapping[str, YamlNode]:
     """The attributes that come with the package, by name."""
     return read_yaml_file(HOME / "attributes.yaml")[1].mapping()
 
 
-def _one_of(fields: Mapping[str, Spot], name: str, known: Sequence[str]) -> str:
+def _one_of(fields: Mapping[str, YamlNode], name: str, choices: Sequence[str]) -> str:
     if name not in fields:
-        return known[0]
+        return choices[0]
     value = fields[name].text()
-    if value not in known:
-        fields[name].fail(f"'{value}' must be {' or '.join(known)}")
+    if value not in choices:
+        fields[name].fail(f"'{value}' must be {' or '.join(choices)}")
     return value
 
 
-def _with_shipped(given: Mapping[str, Spot]) -> dict[str, Spot]:
-    """The attributes, those that are named `shipped` as they come with the package."""
-    found = dict(given)
-    for name, item in given.items():
+def _with_shipped(written: Mapping[str, YamlNode]) -> dict[str, YamlNode]:
+    """The attributes, with those written as `shipped` replaced by the package's own."""
+    attributes = dict(written)
+    for name, item in written.items():
         if isinstance(item.value, str):
             if item.text() != "shipped" or name not in shipped_attributes():
                 item.fail(f"must be a mapping, or 'shipped' for one of {', '.join(shipped_attributes())}")
-            found[name] = shipped_attributes()[name]
-    return found
+            attributes[name] = shipped_attributes()[name]
+    return attributes
 
 
-def _column(name: str, spot: Spot, before: Sequence[Column], *, plain: bool) -> Column:
-    """A column.
+def _column(name: str, node: YamlNode, earlier: Sequence[Column], *, plain: bool) -> Column:
+    """Read a column.
 
     Args:
         name: its name.
-        spot: what is said of it.
-        before: the columns that it may hang on.
-        plain: whether its values are any data, and one alone may stand for everybody, as in `play`.
+        node: its definition.
+        earlier: the columns on which it may depend.
+        plain: whether its values are any data, and a single value may apply to everybody, as in `play`.
     """
-    if plain and not (isinstance(spot.value, dict) and spot.value.keys() & {"by", "shares", "counts"}):
-        return _made(name, (spot.plain(),), [[1.0]])
-    fields = spot.mapping(("by", "shares", "counts") if plain else _COLUMN)
-    known = [column.name for column in before]
-    told = [key for key in ("shares", "counts", "ranges") if key in fields]
-    if not told:  # a part of a joint distribution may say how it is told
-        part = next((one for one in before if one.name == name), None)
-        if part is None:
-            spot.fail("needs 'shares', 'counts' or 'ranges'")
-        return part
-    if len(told) > 1:
-        fields[told[1]].fail(f"stands beside '{told[0]}'; keep one")
-    if name in known:
-        spot.fail("is drawn in 'joint'; leave its shares out here")
-    given = fields[told[0]]
+    if plain and not (isinstance(node.value, dict) and node.value.keys() & {"by", "shares", "counts"}):
+        return _make_column(name, (node.plain(),), [[1.0]])
+    fields = node.mapping(("by", "shares", "counts") if plain else _COLUMN)
+    namesake = next((column for column in earlier if column.name == name), None)
+    keys = [key for key in ("shares", "counts", "ranges") if key in fields]
+    if not keys:  # an attribute of a joint distribution may have forms and sentences of its own
+        if namesake is None:
+            node.fail("needs 'shares', 'counts' or 'ranges'")
+        return namesake
+    if len(keys) > 1:
+        fields[keys[1]].fail(f"stands beside '{keys[0]}'; keep one")
+    if namesake is not None:
+        node.fail("is drawn in 'joint'; leave its shares out here")
+    kind, distribution = keys[0], fields[keys[0]]
     by = fields["by"].text() if "by" in fields else ""
-    if not by:
-        values, shares = _shares(given, plain=plain, counted=told[0] == "counts")
-        rows = [shares]
+    if by:
+        above = _column_above(fields["by"], earlier)
+        if kind != "shares":
+            distribution.fail("stands beside 'by'; write shares")
+        values, rows = _conditional_shares(distribution, [str(value) for value in above.values], plain=plain)
     else:
-        above = next((column for column in before if column.name == by), None)
-        if above is None:
-            fields["by"].fail(f"there is no column '{by}' before this one; {suggestion(by, known)}")
-        if told[0] != "shares":
-            given.fail("stands beside 'by'; write shares")
-        values, rows = _by(given, [str(value) for value in above.values], plain=plain)
-    counts = tuple(int(count) for count in rows[0]) if told[0] == "counts" else ()
+        values, shares = _shares(distribution, plain=plain, counted=kind == "counts")
+        rows = [shares]
+    counts = tuple(int(count) for count in rows[0]) if kind == "counts" else ()
     rows = [[share / sum(row) for share in row] for row in rows]
-    ranges = tuple(_range(given, str(value)) for value in values) if told[0] == "ranges" else ()
+    ranges = tuple(_range(distribution, str(value)) for value in values) if kind == "ranges" else ()
+    return _make_column(name, values, rows, by=by, counts=counts, ranges=ranges, forms=_forms(name, fields, values))
+
+
+def _column_above(node: YamlNode, earlier: Sequence[Column]) -> Column:
+    """The column named in `by`."""
+    by = node.text()
+    above = next((column for column in earlier if column.name == by), None)
+    if above is None:
+        names = [column.name for column in earlier]
+        node.fail(f"there is no column '{by}' before this one; {suggestion(by, names)}")
+    return above
+
+
+def _forms(name: str, fields: Mapping[str, YamlNode], values: Sequence[Any]) -> dict[str, tuple[str, ...]]:
+    """The forms by which a text may name each value of a column."""
     forms = _texts(fields, "forms")
     for key in forms:
         if key not in values:
             fields["forms"].mapping()[key].fail(f"is no value of '{name}'; {suggestion(key, list(map(str, values)))}")
-    return _made(name, values, rows, by=by, counts=counts, ranges=ranges, forms=forms)
+    return forms
 
 
-def _made(name: str, values: Sequence[Any], rows: Sequence[Sequence[float]], **more: Any) -> Column:
-    return Column(name=name, values=tuple(values), shares=np.array(rows), **{"forms": {}, **more})
+def _make_column(name: str, values: Sequence[Any], rows: Sequence[Sequence[float]], **optional: Any) -> Column:
+    return Column(name=name, values=tuple(values), shares=np.array(rows), **{"forms": {}, **optional})
 
 
-def _joint(spot: Spot, attributes: Mapping[str, Spot]) -> list[Column]:
-    """The column of the combinations, and those of the attributes that hang on it."""
-    fields = spot.mapping(("of", "shares"), required=("of", "shares"))
+def _joint(node: YamlNode, attributes: Mapping[str, YamlNode]) -> list[Column]:
+    """Read a joint distribution: a column of combinations, and the attributes' columns that depend on it."""
+    fields = node.mapping(("of", "shares"), required=("of", "shares"))
     names = [item.text() for item in fields["of"].items()]
     rows = [item.mapping((*names, "share"), required=(*names, "share")) for item in fields["shares"].items()]
     combined = [tuple(row[name].text() for name in names) for row in rows]
@@ -169,56 +181,57 @@ def _joint(spot: Spot, attributes: Mapping[str, Spot]) -> list[Column]:
         if row in combined[:number]:
             fields["shares"].items()[number].fail(f"{', '.join(row)}: is listed twice")
     shares = [_share(row["share"]) for row in rows]
-    _sums_to_one(fields["shares"], shares)
-    above = _made(" and ".join(names), [", ".join(row) for row in combined], [shares], joint=True)
-    found = [above]
-    for place, name in enumerate(names):
-        values = tuple(dict.fromkeys(row[place] for row in combined))
+    _check_sum(fields["shares"], shares)
+    above = _make_column(" and ".join(names), [", ".join(row) for row in combined], [shares], joint=True)
+    columns = [above]
+    for position, name in enumerate(names):
+        values = tuple(dict.fromkeys(row[position] for row in combined))
         forms = _texts(attributes[name].mapping(), "forms") if name in attributes else {}
-        one_hot = np.eye(len(values))[[values.index(row[place]) for row in combined]]
-        found.append(_made(name, values, one_hot.tolist(), by=above.name, forms=forms))
-    return found
+        one_hot = np.eye(len(values))[[values.index(row[position]) for row in combined]]
+        columns.append(_make_column(name, values, one_hot.tolist(), by=above.name, forms=forms))
+    return columns
 
 
-def _texts(fields: Mapping[str, Spot], name: str) -> dict[str, tuple[str, ...]]:
-    """Lists of texts by name; none if the field is not there."""
+def _texts(fields: Mapping[str, YamlNode], name: str) -> dict[str, tuple[str, ...]]:
+    """Lists of texts by name; empty if the field is missing."""
     lists = fields[name].mapping() if name in fields else {}
-    return {key: tuple(one.text() for one in item.items()) for key, item in lists.items()}
+    return {key: tuple(entry.text() for entry in item.items()) for key, item in lists.items()}
 
 
-def _shares(spot: Spot, *, plain: bool, counted: bool = False) -> tuple[list[Any], list[float]]:
+def _shares(node: YamlNode, *, plain: bool, counted: bool = False) -> tuple[list[Any], list[float]]:
     """Values and their shares: by name, or as a list of `value` and `share`."""
     read = _count if counted else _share
-    if isinstance(spot.value, list):
-        entries = [item.mapping(("value", "share"), required=("value", "share")) for item in spot.items()]
+    if isinstance(node.value, list):
+        entries = [item.mapping(("value", "share"), required=("value", "share")) for item in node.items()]
         values = [entry["value"].plain() for entry in entries]
         shares = [read(entry["share"]) for entry in entries]
     else:
-        values = [_plain(key) if plain else key for key in spot.mapping()]
-        shares = [read(item) for item in spot.mapping().values()]
+        values = [_plain(key) if plain else key for key in node.mapping()]
+        shares = [read(item) for item in node.mapping().values()]
     if not values:
-        spot.fail("must not be empty")
+        node.fail("must not be empty")
     if not counted:
-        _sums_to_one(spot, shares)
+        _check_sum(node, shares)
     elif not sum(shares):
-        spot.fail("must not all be 0")
+        node.fail("must not all be 0")
     return values, shares
 
 
-def _by(spot: Spot, above: Sequence[str], *, plain: bool) -> tuple[list[Any], list[list[float]]]:
-    """All values, and a row of shares for each value of the column above."""
-    given = spot.mapping(above, required=above)
-    rows = [_shares(given[name], plain=plain) for name in above]
+def _conditional_shares(node: YamlNode, above: Sequence[str], *, plain: bool) -> tuple[list[Any], list[list[float]]]:
+    """Read all values, and a row of shares for each value of the column above."""
+    rows_by_value = node.mapping(above, required=above)
+    rows = [_shares(rows_by_value[name], plain=plain) for name in above]
     values: list[Any] = []
-    for found, _ in rows:
-        values += [value for value in found if value not in values]
+    for row_values, _ in rows:
+        values += [value for value in row_values if value not in values]
     return values, [
-        [shares[found.index(value)] if value in found else 0.0 for value in values] for found, shares in rows
+        [shares[row_values.index(value)] if value in row_values else 0.0 for value in values]
+        for row_values, shares in rows
     ]
 
 
 def _plain(key: str) -> Any:
-    """A key as the number, or the true or false, that it would be as a value."""
+    """A mapping's key as YAML would read it as a value: "2" is 2, "0.5" is 0.5, "true" is True."""
     if re.fullmatch(r"[-+]?\d{1,15}", key):
         return int(key)
     if re.fullmatch(r"[-+]?\d{0,15}\.?\d{1,15}([eE][-+]?\d{1,2})?", key):
@@ -226,52 +239,52 @@ def _plain(key: str) -> Any:
     return {"true": True, "false": False}.get(key, key)
 
 
-def _share(spot: Spot) -> float:
+def _share(node: YamlNode) -> float:
     """A share: a number, or a fraction such as `1/3`."""
-    value = spot.value
+    value = node.value
     if isinstance(value, str) and re.fullmatch(r"\d{1,9}/0*[1-9]\d{0,8}", value.strip()):
         value = float(Fraction(value.strip()))
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        spot.fail(f"{spot.value!r} must be a share from 0 to 1, such as 0.25 or 1/4")
+        node.fail(f"{node.value!r} must be a share from 0 to 1, such as 0.25 or 1/4")
     return float(value)
 
 
-def _count(spot: Spot) -> float:
-    return float(spot.integer(0, MAX_PEOPLE))
+def _count(node: YamlNode) -> float:
+    return float(node.integer(0, MAX_PEOPLE))
 
 
-def _sums_to_one(spot: Spot, shares: Sequence[float]) -> None:
+def _check_sum(node: YamlNode, shares: Sequence[float]) -> None:
     if abs(sum(shares) - 1) > _SLACK:
-        spot.fail(f"the shares add up to {sum(shares):.6g}; they must add up to 1")
+        node.fail(f"the shares add up to {sum(shares):.6g}; they must add up to 1")
 
 
-def _range(spot: Spot, value: str) -> tuple[int, int]:
-    found = re.fullmatch(r"(\d{1,9})-(\d{1,9})", value)
-    if found is None or int(found[1]) > int(found[2]):
-        spot.mapping()[value].fail("must be a range of integers such as 18-29")
-    return int(found[1]), int(found[2])
+def _range(node: YamlNode, value: str) -> tuple[int, int]:
+    match = re.fullmatch(r"(\d{1,9})-(\d{1,9})", value)
+    if match is None or int(match[1]) > int(match[2]):
+        node.mapping()[value].fail("must be a range of integers such as 18-29")
+    return int(match[1]), int(match[2])
 
 
-def _background(spot: Spot, columns: Sequence[Column], attributes: Mapping[str, Spot]) -> Background:
-    if spot.value is None:
-        spot = replace(spot, value={})
-    fields = spot.mapping()
-    options, endpoint = _asking({name: item for name, item in fields.items() if name not in _BACKGROUND}, spot)
+def _background(node: YamlNode, columns: Sequence[Column], attributes: Mapping[str, YamlNode]) -> Background:
+    if node.value is None:
+        node = replace(node, value={})
+    fields = node.mapping()
+    options, endpoint = _model_options({name: item for name, item in fields.items() if name not in _BACKGROUND}, node)
     names = [column.name for column in columns if not column.joint]
-    # By default the attributes' own sentences, and some on everyday life, so that equal people are not the same.
+    # By default the attributes' own sentences and some on everyday life, so that people with equal attributes differ.
     everyday = read_yaml_file(HOME / "everyday.yaml")[1].mapping()
-    told = fields if "sentences" in fields else {**everyday, **fields}
-    vocabulary = _texts(told, "vocabulary")
+    texts = fields if "sentences" in fields else {**everyday, **fields}
+    vocabulary = _texts(texts, "vocabulary")
     for name in vocabulary:
         if name in names:
-            told["vocabulary"].mapping()[name].fail("is an attribute, too; give the list another name")
-    lists = told["sentences"].items()
+            texts["vocabulary"].mapping()[name].fail("is an attribute, too; give the list another name")
+    lists = texts["sentences"].items()
     if "sentences" not in fields:
         own = [item.mapping()["sentences"] for item in attributes.values() if "sentences" in item.mapping()]
         lists = [*own, *lists] if own else []
-    sentences = tuple(tuple(_template(one, [*names, *vocabulary]) for one in item.items()) for item in lists)
+    sentences = tuple(tuple(_template(sentence, [*names, *vocabulary]) for sentence in item.items()) for item in lists)
     if not sentences:
-        spot.fail("needs 'sentences', or attributes that have some")
+        node.fail("needs 'sentences', or attributes that have some")
     prompt = _template(fields["prompt"], ["attributes", "words"]) if "prompt" in fields else ""
     return Background(
         grammar=Grammar(sentences=sentences, vocabulary=vocabulary),
@@ -283,11 +296,11 @@ def _background(spot: Spot, columns: Sequence[Column], attributes: Mapping[str, 
     )
 
 
-def _asking(fields: Mapping[str, Spot], above: Spot) -> tuple[dict[str, Any], dict[str, Any]]:
-    """How a model is asked, and where it is reached."""
+def _model_options(fields: Mapping[str, YamlNode], above: YamlNode) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A model's options, and its endpoint's fields."""
     if not fields:
         return {}, {}
-    # Only here: whoever asks no model is spared what does.
+    # Imported here because only backgrounds written by a model need it.
     from llm_coop_envs.policies.llm.playing.parameters import ModelParameters
     from llm_coop_envs.policies.llm.playing.player import ENDPOINT_FIELDS, endpoint_of, settle
 
@@ -301,8 +314,8 @@ def _asking(fields: Mapping[str, Spot], above: Spot) -> tuple[dict[str, Any], di
     return options, endpoint
 
 
-def _template(spot: Spot, known: Sequence[str]) -> str:
-    text = spot.text()
-    for name in sorted(places(text) - set(known)):
-        spot.fail(f"there is no attribute '{name}' to put into the text; {suggestion(name, known)}")
+def _template(node: YamlNode, names: Sequence[str]) -> str:
+    text = node.text()
+    for name in sorted(place_names(text) - set(names)):
+        node.fail(f"there is no attribute '{name}' to put into the text; {suggestion(name, names)}")
     return text

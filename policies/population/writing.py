@@ -1,4 +1,4 @@
-"""Backgrounds that a language model writes: asked for all at once, checked, and put right or replaced."""
+"""Backgrounds written by a language model: requested all at once, checked, and rewritten or replaced."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from llm_coop_envs.policies.population.grammar import fill
 from llm_coop_envs.policies.population.population import People
 
 CALL = "background"
-#: How often a background that is wrong is asked for again, before sentences of the grammar stand in.
+#: How many times an unusable background is requested again, before sentences of the grammar replace it.
 TRIES = 1
-#: A text of more than so many times the words that were asked for is no background; nor one of so many signs a word.
+#: The most words of a background, as a multiple of those requested, and the most characters per word.
 TOO_LONG = 3
 SIGNS_A_WORD = 12
 _AGAIN = "\n\nAn earlier answer could not be used: {why}. Write another one."
@@ -30,16 +30,16 @@ _AGAIN = "\n\nAn earlier answer could not be used: {why}. Write another one."
 class Writer:
     """Lets a model write the backgrounds of an episode's people.
 
-    Every question carries a sampling seed of its own, so that equal attributes make different people. A text that does
-    not name all attributes, is empty or far too long, or repeats another person's is asked for again, once; what is
-    wrong then is replaced by the grammar's sentences and counted as a fallback. The result hangs on the answers alone,
-    not on their order.
+    Every question has its own sampling seed, so that people with equal attributes differ. A text that does not name all
+    attributes, is empty or far too long, or repeats another person's is requested again once. If the second text is
+    unusable too, the grammar's sentences replace it, which counts as a fallback. The result does not depend on the
+    order of the answers.
 
     Args:
-        people: whose backgrounds.
+        people: the people.
         chat: answers requests.
         policy: the full name of the model as a policy, `llm:MODEL`.
-        options: how it is asked, as for a player.
+        options: the model's options, as for a player.
     """
 
     def __init__(self, people: People, chat: Chat, policy: str, options: Mapping[str, Any]) -> None:
@@ -54,43 +54,46 @@ class Writer:
         self._texts: dict[str, str] = {}
 
     async def write(self, episode: str, seats: Mapping[str, int]) -> dict[str, str]:
-        """The backgrounds.
+        """Let the model write the backgrounds.
 
         Args:
             episode: the episode's name.
-            seats: who sits there, by seat.
+            seats: the person in each seat.
+
+        Returns:
+            Backgrounds by seat.
 
         Raises:
-            ChatError: an answer cannot be had; raised when all others are in.
+            ChatError: a question failed; raised after all answers have arrived.
         """
         counts = self._counts.of(CALL)
         counts.asked = len(seats)
         texts: dict[str, str] = {}
-        taken: set[str] = set()
-        why = dict.fromkeys(seats, "")
+        accepted: set[str] = set()
+        faults = dict.fromkeys(seats, "")
         for attempt in range(TRIES + 1):
-            replies = await self._ask(episode, {seat: seats[seat] for seat in why}, attempt, why)
-            why = {}
-            # In the order of the seats, whatever the order of the answers.
+            replies = await self._ask(episode, {seat: seats[seat] for seat in faults}, attempt, faults)
+            faults = {}
+            # In the order of seats, so that the order of the answers does not matter.
             for seat, reply in replies.items():
                 text = " ".join(without_tokens(reply.text)[0].split())
-                wrong = self._wrong(seats[seat], text, reply, taken)
+                wrong = self._wrong(seats[seat], text, reply, accepted)
                 counts.truncated += reply.finish_reason == "length"
                 counts.empty += not text
                 counts.answered += not wrong and not attempt
                 counts.retried += not wrong and attempt > 0
                 if wrong:
-                    why[seat] = wrong
+                    faults[seat] = wrong
                 else:
                     texts[seat] = text
-                    taken.add(text)
-        counts.fallbacks = len(why)
-        texts |= {seat: self._people.sentences(seats[seat]) for seat in why}
+                    accepted.add(text)
+        counts.fallbacks = len(faults)
+        texts |= {seat: self._people.sentences(seats[seat]) for seat in faults}
         self._texts = {seat: texts[seat] for seat in seats}
         return self._texts
 
     def record(self) -> dict[str, Any]:
-        """What became of the answers, and how much the texts differ, as plain data that hangs on the episode alone."""
+        """Counts of answers and the diversity of texts, as plain data that depends on the episode alone."""
         used = self._chat.to_json()
         calls = {call: {**counts, **used.get(call, {})} for call, counts in self._counts.to_json().items()}
         return {
@@ -102,25 +105,25 @@ class Writer:
         }
 
     async def _ask(
-        self, episode: str, seats: Mapping[str, int], attempt: int, why: Mapping[str, str]
+        self, episode: str, seats: Mapping[str, int], attempt: int, faults: Mapping[str, str]
     ) -> dict[str, ChatReply]:
-        """Ask for some backgrounds at once."""
+        """Request some backgrounds at the same time."""
         self._counts.of(CALL).requests += len(seats)
-        asked = (
-            self._chat.ask(RequestKey(episode, seat, 0, CALL, attempt), self._request(person, attempt, why[seat]))
+        pending = (
+            self._chat.ask(RequestKey(episode, seat, 0, CALL, attempt), self._request(person, attempt, faults[seat]))
             for seat, person in seats.items()
         )
-        replies = await asyncio.gather(*asked, return_exceptions=True)
+        replies = await asyncio.gather(*pending, return_exceptions=True)
         for reply in replies:
             if isinstance(reply, BaseException):
                 raise reply
-        return dict(zip(seats, (one for one in replies if isinstance(one, ChatReply)), strict=True))
+        return dict(zip(seats, (reply for reply in replies if isinstance(reply, ChatReply)), strict=True))
 
-    def _request(self, person: int, attempt: int, why: str) -> ChatRequest:
+    def _request(self, person: int, attempt: int, fault: str) -> ChatRequest:
         attributes = json.dumps(self._people.profile(person), ensure_ascii=False)
         prompt = fill(self._background.prompt, {"attributes": attributes, "words": self._background.words})
-        if why:
-            prompt += fill(_AGAIN, {"why": why})
+        if fault:
+            prompt += fill(_AGAIN, {"why": fault})
         parameters = self._settings.parameters_for("", CALL)
         extra = dict(parameters.extra)
         if self._scripted:
@@ -139,11 +142,11 @@ class Writer:
         )
 
     def _wrong(self, person: int, text: str, reply: ChatReply, others: set[str]) -> str:
-        """Why a text is not taken; empty if it is."""
+        """Why a text is unusable, as part of a sentence; empty if it is usable."""
         if not text or reply.refusal or reply.finish_reason == "content_filter":
             return "it was empty"
-        most = TOO_LONG * self._background.words
-        if len(text.split()) > most or len(text) > most * SIGNS_A_WORD:
+        max_words = TOO_LONG * self._background.words
+        if len(text.split()) > max_words or len(text) > max_words * SIGNS_A_WORD:
             return "it was far too long"
         missing = missing_attributes(self._people, person, text)
         if missing:
@@ -152,11 +155,11 @@ class Writer:
 
 
 def missing_attributes(people: People, person: int, text: str) -> list[str]:
-    """The attributes that a text does not name by one of their forms."""
+    """The attributes that a text does not name in any of their forms."""
     columns = {column.name: column for column in people.population.attributes}
-    found = []
+    missing = []
     for name, value in people.profile(person).items():
         forms: Sequence[str] = columns[name].forms.get(str(value), (str(value),))
         if not any(re.search(rf"(?<!\w){re.escape(form)}(?!\w)", text, re.IGNORECASE) for form in forms):
-            found.append(f"{name}: {value}")
-    return found
+            missing.append(f"{name}: {value}")
+    return missing

@@ -1,7 +1,8 @@
-"""Rules that play without a model: baselines, called scripted everywhere.
+"""Scripted policies: rules that play without a model.
 
-Each scenario's `scripted.py` holds `POLICIES`: a name for each factory. A policy is known as `"scenario/name"`; the
-first line of a factory's docstring says what it does. Rules for a regulator's seat, `"regulator/name"`, play in all.
+Each scenario's `scripted.py` has a table `POLICIES` of factories by name. A policy's full name is `"scenario/name"`;
+the first line of its factory's docstring describes it. Rules for a regulator's seat, `"regulator/name"`, play in every
+scenario.
 """
 
 from __future__ import annotations
@@ -10,28 +11,37 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from llm_coop_envs.core.registry import scenarios
+from llm_coop_envs.core.base_policy import Policy
+from llm_coop_envs.core.registry import known_scenario, scenarios
 from llm_coop_envs.errors import SettingsError
-from llm_coop_envs.policies.base import Policy
 from llm_coop_envs.policies.scripted.regulators import POLICIES as REGULATORS
 from llm_coop_envs.util.checks import suggestion
 
-#: What stands before the names of rules for a regulator's seat.
+#: The prefix of rules for a regulator's seat.
 REGULATOR = "regulator"
 
 
 def factories() -> dict[str, Callable[..., Policy]]:
-    """All scripted policies by full name."""
-    found = {scenario.name: scenario.policies for scenario in scenarios().values()}
+    """The factories of all scripted policies by full name."""
+    by_scenario = {scenario.name: scenario.policies for scenario in scenarios().values()}
     return {
         f"{plays}/{name}": factory
-        for plays, policies in {**found, REGULATOR: REGULATORS}.items()
+        for plays, policies in {**by_scenario, REGULATOR: REGULATORS}.items()
         for name, factory in policies.items()
     }
 
 
+def find_factory(name: str) -> Callable[..., Policy] | None:
+    """The factory of a scripted policy's full name, importing no other scenario; `None` if there is none."""
+    plays, _, short = name.partition("/")
+    if plays == REGULATOR:
+        return REGULATORS.get(short)
+    scenario = known_scenario(plays)
+    return None if scenario is None else scenario.policies.get(short)
+
+
 def describe() -> dict[str, str]:
-    """One line about each scripted policy, by full name."""
+    """One line on each scripted policy, by full name."""
     return {name: (inspect.getdoc(factory) or "").split("\n")[0] for name, factory in factories().items()}
 
 
@@ -43,17 +53,16 @@ def make(name: str, **options: Any) -> Policy:
         **options: the factory's arguments.
 
     Raises:
-        SettingsError: no such policy, or the factory refuses the options.
+        SettingsError: there is no such policy, or it refuses the options.
     """
-    known = factories()
-    if name not in known:
-        raise SettingsError("policy", name, f"is no scripted policy; {suggestion(name, known)}")
-    factory = known[name]
+    factory = find_factory(name)
+    if factory is None:
+        raise SettingsError("policy", name, f"is no scripted policy; {suggestion(name, factories())}")
     takes = inspect.signature(factory).parameters
     for option, value in options.items():
         if option not in takes:
-            meant = suggestion(option, takes) if takes else "it takes none"
-            raise SettingsError(option, value, f"is no option of {name}; {meant}")
+            advice = suggestion(option, takes) if takes else "it takes none"
+            raise SettingsError(option, value, f"is no option of {name}; {advice}")
     try:
         inspect.signature(factory).bind(**options)
     except TypeError as error:

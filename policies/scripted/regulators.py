@@ -1,27 +1,27 @@
-"""Rules for a regulator's seat, in any scenario. Known as `"regulator/name"`."""
+"""Rules for a regulator's seat in any scenario, by name `"regulator/name"`."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
 
+from llm_coop_envs.core.base_policy import Action, ScriptedPolicy
 from llm_coop_envs.core.policy import Episode, Request
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.interface.question import Options
-from llm_coop_envs.policies.base import Action, ScriptedPolicy
 from llm_coop_envs.treatments.regulator import SEAT, RegulatorSlots
 
-#: Words by which people who fix prices are known; a regulator looks for them by default.
+#: Words typical of price fixing, for which `keywords` looks by default.
 WORDS = ("agree", "together", "raise", "higher", "maintain", "cooperat", "collu", "same price", "undercut")
 
 
 class Rule(ScriptedPolicy):
-    """Does something about whatever a test finds, and orders the same in every round.
+    """Takes an action on every choice or message that meets a test, and gives the same order in every round.
 
     Args:
-        finds: whether something is to be done about what is ruled on; the second argument is a random number in [0, 1).
-        action: what; where it is not possible (a second revision), it allows.
-        order: what is ordered at the beginning of each round; empty for nothing.
+        finds: whether to take the action on a choice or message; its second argument is a random number in [0, 1).
+        action: the action. If it is not possible (a second revision), the rule allows.
+        order: the order at the beginning of each round; empty for none.
     """
 
     slots_only = True
@@ -35,7 +35,7 @@ class Rule(ScriptedPolicy):
         """Start an episode.
 
         Raises:
-            SettingsError: its seat is not the regulator's, or the regulator has not the power to do what it does.
+            SettingsError: its seat is not the regulator's, or the regulator lacks the power for its action or order.
         """
         super().begin(episode)
         powers = episode.settings.regulator
@@ -47,16 +47,16 @@ class Rule(ScriptedPolicy):
             raise SettingsError("order", self._order, f"is no order of this regulator: {', '.join(powers.orders)}")
 
     def decide(self, request: Request) -> Action:
-        """The answer to what is asked; 0 allows, or orders nothing."""
+        """The action, or the order; choice 0 allows, or orders nothing."""
         slots: RegulatorSlots = request.info["slots"]
         question = slots.question
         assert isinstance(question, Options), "a regulator chooses among options"
         if not slots.about:
-            wanted = self._order
+            option_name = self._order
         else:
             drawn = float(self.episode.rng.random())
-            wanted = self._action if self._finds(slots, drawn) else ""
-        return {"choice": next((one.choice for one in question.options if one.name == wanted), 0)}
+            option_name = self._action if self._finds(slots, drawn) else ""
+        return {"choice": next((option.choice for option in question.options if option.name == option_name), 0)}
 
 
 def never(order: str = "") -> Rule:

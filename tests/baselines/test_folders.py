@@ -9,10 +9,10 @@ from llm_coop_envs.baselines.deep.folder import open_folder
 from llm_coop_envs.baselines.deep.settings import TrainSettings
 from llm_coop_envs.baselines.q_learning.learn.settings import QLearningSettings
 from llm_coop_envs.baselines.q_learning.reproduce.runs import Plan, SessionFolder, run
-from llm_coop_envs.baselines.tabular.evacuation import EvacuationLearning
-from llm_coop_envs.baselines.tabular.kbc import KBCLearning
 from llm_coop_envs.baselines.tabular.training import TabularFolder, train
 from llm_coop_envs.errors import RunError
+from llm_coop_envs.evacuation.faces.tabular import EvacuationLearning
+from llm_coop_envs.kbc.faces.tabular import KBCLearning
 from llm_coop_envs.runs.folder import make_run
 from llm_coop_envs.runs.runner import run_study
 

@@ -19,7 +19,7 @@ class Nash(PricingPolicy):
     """Always the Nash price."""
 
     def price(self, slots):
-        return self.marks.nash[self.firm(slots)]
+        return self.equilibria.nash[self.firm(slots)]
 
 
 class TwoRounds(PricingPolicy):
@@ -27,14 +27,14 @@ class TwoRounds(PricingPolicy):
 
     def price(self, slots):
         me = self.firm(slots)
-        low = any(min(row.rival_prices) < self.marks.joint[me] - 0.1 for row in slots.history[-2:])
+        low = any(min(row.rival_prices) < self.equilibria.joint[me] - 0.1 for row in slots.history[-2:])
         # Its own punishment must not provoke the next one: only the first firm punishes.
-        return self.marks.nash[me] if low and me == 0 else self.marks.joint[me]
+        return self.equilibria.nash[me] if low and me == 0 else self.equilibria.joint[me]
 
 
 def branching(policy, played=10, seed=0, **settings):
-    given = {"preset": "calvano", "prices": "continuous", "initial_prices": None, "rounds": 500, **settings}
-    game = Branching(bertrand_v0.parallel_env(**given, record=True), policy, seed=seed)
+    market = {"preset": "calvano", "prices": "continuous", "initial_prices": None, "rounds": 500, **settings}
+    game = Branching(bertrand_v0.parallel_env(**market, record=True), policy, seed=seed)
     asyncio.run(game.play(played))
     return game
 
@@ -46,71 +46,73 @@ def respond(game, *arguments, **options):
 def test_grim_trigger_answers_with_nash_for_good():
     game = branching(scripted.make("bertrand/grim_trigger"))
     env = game.env
-    marks = env.marks
-    found = respond(game)
-    assert [one.firm for one in found] == [0, 1]
-    for one in found:
-        cut = best_reply(env.market, one.firm, marks.joint)
-        assert one.before.tolist() == list(marks.joint)
-        assert one.prices[0, one.firm] == pytest.approx(cut)
-        assert one.prices[0, 1 - one.firm] == marks.joint[0]
+    equilibria = env.equilibria
+    responses = respond(game)
+    assert [response.firm for response in responses] == [0, 1]
+    for response in responses:
+        cut = best_reply(env.market, response.firm, equilibria.joint)
+        assert response.before.tolist() == list(equilibria.joint)
+        assert response.prices[0, response.firm] == pytest.approx(cut)
+        assert response.prices[0, 1 - response.firm] == equilibria.joint[0]
         # The betrayed firm is at Nash at once; the deviator when it sees that, and both for ever.
-        assert one.prices[1].tolist() == [marks.nash[0] if i != one.firm else marks.joint[0] for i in (0, 1)]
-        assert np.allclose(one.prices[2:], marks.nash)
-        assert (one.length, one.returned) == (3, False)
-        prices = [cut if i == one.firm else marks.joint[0] for i in (0, 1)]
-        second = [marks.joint[0] if i == one.firm else marks.nash[0] for i in (0, 1)]
-        first, then = (env.market.profits(p)[one.firm] for p in (prices, second))
-        assert one.value == pytest.approx(first + 0.95 * then + 0.95**2 * marks.nash_profit[0] / 0.05)
-        assert one.value_before == pytest.approx(marks.joint_profit[0] / 0.05)
-        assert one.unprofitable
-        assert not one.paid
-        assert one.rival_change == pytest.approx([marks.nash[0] / marks.joint[0] - 1.0])
+        assert response.prices[1].tolist() == [
+            equilibria.nash[0] if i != response.firm else equilibria.joint[0] for i in (0, 1)
+        ]
+        assert np.allclose(response.prices[2:], equilibria.nash)
+        assert (response.length, response.returned) == (3, False)
+        prices = [cut if i == response.firm else equilibria.joint[0] for i in (0, 1)]
+        second = [equilibria.joint[0] if i == response.firm else equilibria.nash[0] for i in (0, 1)]
+        first, then = (env.market.profits(p)[response.firm] for p in (prices, second))
+        assert response.value == pytest.approx(first + 0.95 * then + 0.95**2 * equilibria.nash_profit[0] / 0.05)
+        assert response.value_before == pytest.approx(equilibria.joint_profit[0] / 0.05)
+        assert response.unprofitable
+        assert not response.paid
+        assert response.rival_change == pytest.approx([equilibria.nash[0] / equilibria.joint[0] - 1.0])
 
 
 def test_tit_for_tat_alternates_after_a_cut():
     game = branching(scripted.make("bertrand/tit_for_tat"))
-    joint, nash = game.env.marks.joint[0], game.env.marks.nash[0]
-    (one,) = respond(game, "nash", firms=[1])
-    assert np.allclose(one.prices[:4], [(joint, nash), (nash, joint), (joint, nash), (nash, joint)])
+    joint, nash = game.env.equilibria.joint[0], game.env.equilibria.nash[0]
+    (response,) = respond(game, "nash", firms=[1])
+    assert np.allclose(response.prices[:4], [(joint, nash), (nash, joint), (joint, nash), (nash, joint)])
     # Another cycle, of length two, from the first period on.
-    assert (one.length, one.returned) == (1, False)
+    assert (response.length, response.returned) == (1, False)
 
 
 def test_after_two_rounds_of_punishment_play_is_back():
     game = branching(TwoRounds())
-    joint, nash = game.env.marks.joint[0], game.env.marks.nash[0]
-    (one,) = respond(game, "nash", firms=[1])
-    assert np.allclose(one.prices[:4], [(joint, nash), (nash, joint), (nash, joint), (joint, joint)])
-    assert (one.length, one.returned) == (4, True)
+    joint, nash = game.env.equilibria.joint[0], game.env.equilibria.nash[0]
+    (response,) = respond(game, "nash", firms=[1])
+    assert np.allclose(response.prices[:4], [(joint, nash), (nash, joint), (nash, joint), (joint, joint)])
+    assert (response.length, response.returned) == (4, True)
     (longer,) = respond(game, "nash", firms=[1], periods=3)
     assert longer.prices[:, 1].tolist()[:4] == [nash, nash, nash, joint]
     assert (longer.length, longer.returned) == (6, True)
-    sums = summarise([[one]])
+    sums = summarise([[response]])
     assert (sums.before, sums.length, sums.returned) == (pytest.approx(joint), 4.0, 1.0)
     assert sums.change == pytest.approx(nash / joint - 1.0)
 
 
 def test_deviations_may_start_off_the_cycle():
     game = branching(scripted.make("bertrand/tit_for_tat"))
-    joint, nash = game.env.marks.joint[0], game.env.marks.nash[0]
-    forced = PricePath.of(asyncio.run(game.play(2, {0: 1.6, 1: 1.7})))
+    joint, nash = game.env.equilibria.joint[0], game.env.equilibria.nash[0]
+    forced = PricePath.from_events(asyncio.run(game.play(2, {0: 1.6, 1: 1.7})))
     assert forced.prices.tolist() == [[1.6, 1.7]] * 2
-    (one,) = respond(game, "nash", firms=[0], everywhere=False)
-    assert one.before.tolist() == [1.7, 1.6]
-    assert np.allclose(one.prices[:3], [(nash, 1.6), (1.6, nash), (nash, 1.6)])
-    assert joint not in one.prices
+    (response,) = respond(game, "nash", firms=[0], everywhere=False)
+    assert response.before.tolist() == [1.7, 1.6]
+    assert np.allclose(response.prices[:3], [(nash, 1.6), (1.6, nash), (nash, 1.6)])
+    assert joint not in response.prices
 
 
 def test_nobody_answers_who_always_asks_nash():
-    found = respond(branching(Nash()))
-    for one in found:
+    responses = respond(branching(Nash()))
+    for response in responses:
         # The best reply to Nash is Nash: nothing happens, and it neither pays nor costs more than the solver's error.
-        assert np.allclose(one.prices, one.before)
-        assert one.value == pytest.approx(one.value_before)
+        assert np.allclose(response.prices, response.before)
+        assert response.value == pytest.approx(response.value_before)
     up = respond(branching(Nash()), "joint")
-    assert [(one.length, one.returned, one.unprofitable) for one in up] == [(2, True, True)] * 2
-    assert [float(one.rival_change[0]) for one in up] == [0.0, 0.0]
+    assert [(response.length, response.returned, response.unprofitable) for response in up] == [(2, True, True)] * 2
+    assert [float(response.rival_change[0]) for response in up] == [0.0, 0.0]
 
 
 def test_deviations_start_from_every_round_of_a_cycle():
@@ -118,14 +120,14 @@ def test_deviations_start_from_every_round_of_a_cycle():
         """High in odd rounds, low in even ones."""
 
         def price(self, slots):
-            return (self.marks.joint if slots.round % 2 else self.marks.nash)[self.firm(slots)]
+            return (self.equilibria.joint if slots.round % 2 else self.equilibria.nash)[self.firm(slots)]
 
     game = branching(Alternate())
-    found = respond(game, "lowest")
-    assert [one.firm for one in found] == [0, 1, 0, 1]
-    joint, nash = game.env.marks.joint[0], game.env.marks.nash[0]
-    assert [one.before[0] for one in found] == [joint, joint, nash, nash]
-    assert len(PricePath.of(game.env.events).prices) == 11
+    responses = respond(game, "lowest")
+    assert [response.firm for response in responses] == [0, 1, 0, 1]
+    joint, nash = game.env.equilibria.joint[0], game.env.equilibria.nash[0]
+    assert [response.before[0] for response in responses] == [joint, joint, nash, nash]
+    assert len(PricePath.from_events(game.env.events).prices) == 11
     once = respond(game, "lowest", everywhere=False)
     assert len(once) == 2
 
@@ -140,13 +142,13 @@ def test_branches_leave_no_trace():
         game = Branching(env, seats, seed=4)
         asyncio.run(game.play(20))
         if branch:
-            usual = PricePath.of(asyncio.run(game.branch(10, "usual")))
-            forced = PricePath.of(asyncio.run(game.branch(10, "forced", {0: 0})))
+            usual = PricePath.from_events(asyncio.run(game.branch(10, "usual")))
+            forced = PricePath.from_events(asyncio.run(game.branch(10, "forced", {0: 0})))
             assert forced.prices[0, 0] == env.settings.grids[0][0]
             # The same random numbers: firm 1 draws what it would have drawn.
             assert forced.prices[:, 1].tolist() == usual.prices[:, 1].tolist()
             asyncio.run(game.play(10))
-            assert PricePath.of(env.events).prices[20:].tolist() == usual.prices.tolist()
+            assert PricePath.from_events(env.events).prices[20:].tolist() == usual.prices.tolist()
             asyncio.run(game.play(30))
         else:
             asyncio.run(game.play(40))
@@ -191,12 +193,12 @@ def test_policies_that_keep_their_own_state_are_put_back_by_it():
 
 def test_play_without_a_cycle_is_compared_round_by_round():
     game = branching(scripted.make("bertrand/uniform"), prices="grid")
-    found = respond(game, "lowest", horizon=30)
-    assert [one.length for one in found] == [2, 2]
-    assert all(one.returned for one in found)
-    usual = PricePath.of(asyncio.run(game.branch(30, "usual")))
-    assert found[0].value_before == pytest.approx((0.95 ** np.arange(30)) @ usual.profits[:, 0])
-    assert summarise([found]).responses == 2
+    responses = respond(game, "lowest", horizon=30)
+    assert [response.length for response in responses] == [2, 2]
+    assert all(response.returned for response in responses)
+    usual = PricePath.from_events(asyncio.run(game.branch(30, "usual")))
+    assert responses[0].value_before == pytest.approx((0.95 ** np.arange(30)) @ usual.profits[:, 0])
+    assert summarise([responses]).responses == 2
     assert game.env.round == 11
     (lasting,) = respond(game, "highest", firms=[0], periods=29, horizon=30)
     assert (lasting.length, lasting.returned) == (30, True)
@@ -216,13 +218,13 @@ def test_what_cannot_be_branched_is_said():
     with pytest.raises(RunError, match=r"the episode ended after 20 rounds; give the environment more \(rounds=20\)"):
         respond(game)
     assert game.env.round == 11
-    for options, said in (
+    for options, reason in (
         ({"periods": 0}, "periods=0: must be 1 or more"),
         ({"delta": 1.0}, "delta=1.0: must be at least 0 and below 1"),
         ({"to": "free"}, "to='free': must be a price or one of best_reply"),
         ({"to": 99.0}, "to=99.0: firm 0's prices go from 0 to 2.89"),
     ):
-        with pytest.raises(SettingsError, match=said):
+        with pytest.raises(SettingsError, match=reason):
             respond(branching(Nash()), **options)
 
 
@@ -239,7 +241,7 @@ def test_targets_on_a_grid_are_its_points():
 @pytest.mark.parametrize(("rounds", "lasting"), [(199, None), (200, 1)])
 def test_prices_stay_together_from_two_hundred_rounds_on(rounds, lasting):
     game = branching(scripted.make("bertrand/grim_trigger"), played=rounds, collusion_window=0)
-    found = asyncio.run(Deviations(horizon=20, everywhere=False).measure(game))
-    assert found["lasting_from"] == lasting
+    row = asyncio.run(Deviations(horizon=20, everywhere=False).measure(game))
+    assert row["lasting_from"] == lasting
     # Whatever is measured says what it is.
-    assert {name for name, value in found.items() if not isinstance(value, str | list)} <= Deviations.about.keys()
+    assert {name for name, value in row.items() if not isinstance(value, str | list)} <= Deviations.about.keys()

@@ -7,7 +7,7 @@ import pytest
 
 from llm_coop_envs.bertrand.faces.after import Deviations
 from llm_coop_envs.bertrand.faces.after_panel import CONTROLS, panel, parallel
-from llm_coop_envs.bertrand.faces.synthetic_worlds import PLANTED, default_rule
+from llm_coop_envs.bertrand.faces.synthetic_worlds import SYNTHETIC_WORLDS, default_rule
 from llm_coop_envs.bertrand.scripted import BestReply, GrimTrigger
 from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.measures.synthetic_worlds import play_world
@@ -47,17 +47,17 @@ def test_grim_firms_are_high_leave_money_and_punish():
 
 
 def test_parallel_prices():
-    one = np.array([1.0, 1.2, 1.1, 1.5])
-    assert parallel(np.stack([one, 2 * one], axis=1)) == pytest.approx(1.0)
-    assert parallel(np.stack([one, -one], axis=1)) == pytest.approx(-1.0)
-    assert parallel(np.stack([one, np.ones(4)], axis=1)) is None
+    prices = np.array([1.0, 1.2, 1.1, 1.5])
+    assert parallel(np.stack([prices, 2 * prices], axis=1)) == pytest.approx(1.0)
+    assert parallel(np.stack([prices, -prices], axis=1)) == pytest.approx(-1.0)
+    assert parallel(np.stack([prices, np.ones(4)], axis=1)) is None
     assert parallel(np.ones((1, 2))) is None
 
 
 def test_high_and_parallel_prices_from_common_costs_are_no_alarm_though_simple_rules_sound_it():
     rows = [play_world("bertrand", "shocks_announced", seed) for seed in (0, 1, 6, 11)]
     for naive in ("level", "parallel", "agreement"):
-        assert max(PLANTED.detectors[naive].score(row) for row in rows) >= 0.5, naive
+        assert max(SYNTHETIC_WORLDS.detectors[naive].score(row) for row in rows) >= 0.5, naive
     assert max(map(default_rule, rows)) < 0.5
 
 
@@ -81,13 +81,13 @@ def test_a_study_may_ask_for_the_controls_beside_the_deviations():
         await game.play(20)
         return await Deviations.build(horizon=20, **options).measure(game)
 
-    without, found = run_through(measured(controls=False)), run_through(measured(controls=True))
-    assert {name: found[name] for name in without} == without
-    assert found.keys() - without.keys() == CONTROLS.keys()
-    assert found["panel_punished"] > 1.0
+    without, with_controls = run_through(measured(controls=False)), run_through(measured(controls=True))
+    assert {name: with_controls[name] for name in without} == without
+    assert with_controls.keys() - without.keys() == CONTROLS.keys()
+    assert with_controls["panel_punished"] > 1.0
     assert Deviations.about.keys() >= CONTROLS.keys()
     # Rules are not paid for their answers: they are tested by default.
-    assert run_through(measured()) == found
+    assert run_through(measured()) == with_controls
 
 
 def test_whoever_waits_for_answers_is_tested_only_where_a_study_asks_for_it():

@@ -17,13 +17,13 @@ def logit(cost=(1.0, 1.0), quality=(2.0, 2.0), outside=0.0, mu=0.25, scale=1.0):
     return LogitMarket(cost=cost, quality=quality, outside=outside, mu=mu, scale=scale)
 
 
-def linear(cost=(2.0, 2.0), quality=(14.0, 14.0), beta=1 / 150, d=1 / 300, **more):
-    return LinearMarket(cost=cost, quality=quality, beta=beta, d=d, **more)
+def linear(cost=(2.0, 2.0), quality=(14.0, 14.0), beta=1 / 150, d=1 / 300, **fields):
+    return LinearMarket(cost=cost, quality=quality, beta=beta, d=d, **fields)
 
 
 @st.composite
-def logit_markets(draw, most=5):
-    n = draw(st.integers(1, most))
+def logit_markets(draw, max_firms=5):
+    n = draw(st.integers(1, max_firms))
     cost = draw(st.lists(st.floats(0, 3), min_size=n, max_size=n))
     quality = [c + draw(st.floats(0.5, 3)) for c in cost]
     return logit(
@@ -53,14 +53,14 @@ def test_logit_demand_is_finite_and_no_more_than_all_customers_at_any_price(mark
 
 
 @given(logit_markets(), st.floats(0, 5), st.floats(0.01, 5), st.integers(0, 4))
-def test_logit_demand_falls_in_the_own_price_and_rises_in_the_others(market, price, more, who):
-    who %= market.firms
+def test_logit_demand_falls_in_the_own_price_and_rises_in_the_others(market, price, rise, firm):
+    firm %= market.firms
     prices = [price] * market.firms
-    before = market.demand(prices)
-    prices[who] += more
-    after = market.demand(prices)
-    assert after[who] <= before[who]
-    assert all(after[i] >= before[i] for i in range(market.firms) if i != who)
+    sold_before = market.demand(prices)
+    prices[firm] += rise
+    sold_after = market.demand(prices)
+    assert sold_after[firm] <= sold_before[firm]
+    assert all(sold_after[i] >= sold_before[i] for i in range(market.firms) if i != firm)
 
 
 @pytest.mark.parametrize(
@@ -121,8 +121,8 @@ def test_linear_demand_solves_the_inverse_demand(market, prices):
     prices = prices[: market.firms]
     sold = market.demand(prices)
     for i, p in enumerate(prices):
-        asked = market.quality[i] - market.beta * sold[i] - market.d * (sum(sold) - sold[i])
-        assert asked == pytest.approx(p, abs=1e-6)
+        price = market.quality[i] - market.beta * sold[i] - market.d * (sum(sold) - sold[i])
+        assert price == pytest.approx(p, abs=1e-6)
 
 
 @given(linear_markets(clamp=True), st.lists(st.floats(0, 12), min_size=5, max_size=5))

@@ -5,9 +5,7 @@ import pytest
 from gymnasium import spaces
 
 from llm_coop_envs import bertrand_v0
-from llm_coop_envs.bertrand.env import HELD_TOGETHER, ROUND_LIMIT
 from llm_coop_envs.bertrand.rules import nearest, profit_table
-from llm_coop_envs.policies import play, scripted
 
 make = bertrand_v0.parallel_env
 FIRMS = ["firm_0", "firm_1"]
@@ -18,7 +16,7 @@ def priced(env, *prices):
     return env.step({a: {"choice": p} for a, p in zip(env.possible_agents, prices, strict=True)})
 
 
-def silent(**more):
+def silent(**settings):
     return make(
         **{
             "preset": "team_up_linear",
@@ -26,7 +24,7 @@ def silent(**more):
             "initial_prices": None,
             "force_first_price": False,
             "record": True,
-            **more,
+            **settings,
         }
     )
 
@@ -81,9 +79,9 @@ def test_three_firms_take_turns_on_a_grid_and_go_on_from_a_snapshot():
     other = make(**settings)
     other.reset(seed=0)
     other.set_state(env.get_state())
-    for one in (env, other):
-        while one.agents:
-            one.step({name: {"choice": 4} for name in one.agents})
+    for game in (env, other):
+        while game.agents:
+            game.step({name: {"choice": 4} for name in game.agents})
     assert rounds(env)[2:] == rounds(other)
     assert rounds(env)[-1]["prices"] == [grid[4] for grid in grids]
 
@@ -105,8 +103,8 @@ def test_rewards_do_not_add_up_over_rounds():
 def test_normalised_rewards_are_zero_at_nash_and_one_at_joint_profit():
     env = make(preset="team_up", talk=False, force_first_price=False, reward="normalised")
     env.reset(seed=0)
-    assert list(priced(env, *env.marks.nash)[1].values()) == pytest.approx([0, 0])
-    assert list(priced(env, *env.marks.joint)[1].values()) == pytest.approx([1, 1])
+    assert list(priced(env, *env.equilibria.nash)[1].values()) == pytest.approx([0, 0])
+    assert list(priced(env, *env.equilibria.joint)[1].values()) == pytest.approx([1, 1])
 
 
 def test_the_first_price_is_forced():
@@ -179,20 +177,20 @@ def test_talk_is_three_exchanges_in_one_order_then_all_price():
     assert speakers(env) == FIRMS
 
 
-def openers(**settings):
+def list_openers(**settings):
     env = make(collusion_window=0, **settings)
     env.reset(seed=0)
-    found = []
-    while len(found) < 30:
+    names = []
+    while len(names) < 30:
         if env.phase == "talk" and len(env.conversation.messages) == 0:
-            found.append(speakers(env)[0])
+            names.append(speakers(env)[0])
         env.step({a: {"message": "x", "choice": 1.5} for a in env.agents})
-    return found
+    return names
 
 
 def test_the_opener_is_drawn_each_round_or_fixed():
-    assert set(openers()) == set(FIRMS)
-    assert set(openers(opener="fixed")) == {"firm_0"}
+    assert set(list_openers()) == set(FIRMS)
+    assert set(list_openers(opener="fixed")) == {"firm_0"}
 
 
 def test_with_more_firms_everybody_speaks_once_in_each_exchange():
@@ -245,7 +243,7 @@ def test_talk_steps_pay_nothing():
 
 
 @pytest.mark.parametrize(
-    ("given", "settled", "flag"),
+    ("asked_price", "settled", "flag"),
     [
         (7.25, 7.25, ()),
         (2.0, 2.0, ()),
@@ -263,10 +261,10 @@ def test_talk_steps_pay_nothing():
         (np.array([7.5, 8.0]), 2.0, ("illegal_choice",)),
     ],
 )
-def test_bad_prices_are_replaced_and_flagged(given, settled, flag):
+def test_bad_prices_are_replaced_and_flagged(asked_price, settled, flag):
     env = silent()
     env.reset(seed=0)
-    _, _, _, _, infos = priced(env, given, 6)
+    _, _, _, _, infos = priced(env, asked_price, 6)
     assert rounds(env)[0]["prices"] == [settled, 6.0]
     assert infos["firm_0"]["flags"] == flag
     assert infos["firm_1"]["flags"] == ()
@@ -289,11 +287,11 @@ def test_a_missing_action_is_flagged_so():
     assert rounds(env)[0]["prices"] == [2.0, 6.0]
 
 
-@pytest.mark.parametrize("given", [15, -1, 2.5, "x", None])
-def test_bad_indices_become_the_price_nearest_to_cost(given):
+@pytest.mark.parametrize("choice", [15, -1, 2.5, "x", None])
+def test_bad_indices_become_the_price_nearest_to_cost(choice):
     env = make(preset="calvano", record=True)
     env.reset(seed=0)
-    _, _, _, _, infos = priced(env, given, 7)
+    _, _, _, _, infos = priced(env, choice, 7)
     grid = env.settings.grids[0]
     assert infos["firm_0"]["flags"] == ("illegal_choice",)
     assert rounds(env)[0]["prices"] == [grid[0], grid[7]]
@@ -305,9 +303,9 @@ def test_the_stand_in_on_a_grid_is_each_firms_own():
     env.reset(seed=0)
     env.step({})
     grids = env.settings.grids
-    wanted = [nearest(grids[0], 1.4), nearest(grids[1], 0.0)]
-    assert wanted[0] > 0
-    assert rounds(env)[0]["prices"] == [grids[0][wanted[0]], grids[1][wanted[1]]]
+    expected = [nearest(grids[0], 1.4), nearest(grids[1], 0.0)]
+    assert expected[0] > 0
+    assert rounds(env)[0]["prices"] == [grids[0][expected[0]], grids[1][expected[1]]]
 
 
 def test_choice_spaces():
@@ -329,88 +327,9 @@ def test_every_grid_cell_pays_what_the_rules_say():
 
 
 def test_memory_of_settled_rounds_is_bounded(monkeypatch):
-    monkeypatch.setattr("llm_coop_envs.bertrand.env._REMEMBERED", 3)
+    monkeypatch.setattr("llm_coop_envs.bertrand.settlement._REMEMBERED", 3)
     env = make(preset="calvano")
     env.reset(seed=0)
     for k in range(10):
         priced(env, k, k)
-    assert len(env._known) == 3
-
-
-# Ends.
-
-
-def test_the_round_limit_truncates():
-    env = silent(rounds=3)
-    env.reset(seed=0)
-    for k in range(3):
-        _, _, terminations, truncations, _ = priced(env, 5, 9)
-        assert truncations == dict.fromkeys(FIRMS, k == 2)
-        assert terminations == dict.fromkeys(FIRMS, False)
-    assert env.agents == []
-    assert env.events[-1]["reason"] == ROUND_LIMIT
-    assert len(rounds(env)) == 3
-
-
-def played_until_the_end(env, prices):
-    env.reset(seed=0)
-    for pair in prices:
-        if not env.agents:
-            break
-        last = priced(env, *pair)
-    return env.round, last
-
-
-def test_prices_held_together_terminate():
-    env = silent(collusion_window=5)
-    number, last = played_until_the_end(env, [(7, 7.1)] * 10)
-    assert number == 5
-    assert last[2] == dict.fromkeys(FIRMS, True)
-    assert last[3] == dict.fromkeys(FIRMS, False)
-    assert env.events[-1]["reason"] == HELD_TOGETHER
-
-
-def test_the_published_window_is_two_hundred_rounds():
-    assert played_until_the_end(silent(), [(7, 7.1)] * 300)[0] == 200
-
-
-def test_a_break_starts_the_count_anew():
-    env = silent(collusion_window=5)
-    number, _ = played_until_the_end(env, [(7, 7)] * 4 + [(7, 7.3)] + [(7, 7)] * 10)
-    assert number == 10
-
-
-def test_a_forced_round_counts_like_any_other():
-    env = make(preset="team_up_linear", talk=False, initial_prices=7.0, collusion_window=3)
-    assert played_until_the_end(env, [(7, 7)] * 9)[0] == 3
-
-
-def test_a_game_that_is_decided_in_its_last_round_is_terminated():
-    env = silent(collusion_window=5, rounds=5)
-    _, last = played_until_the_end(env, [(7, 7)] * 9)
-    assert last[2] == dict.fromkeys(FIRMS, True)
-
-
-def test_no_window_never_ends_it():
-    env = silent(collusion_window=0, rounds=300)
-    number, last = played_until_the_end(env, [(7, 7)] * 400)
-    assert number == 300
-    assert last[3] == dict.fromkeys(FIRMS, True)
-
-
-def test_nash_play_is_no_collusion():
-    """Wu et al. 2024 observe none at the equilibrium price."""
-    for price, rounds in ((6, 9), (6.1, 9), (6.2, 5)):
-        assert played_until_the_end(silent(collusion_window=5, rounds=9), [(price, price)] * 9)[0] == rounds
-    for margin, rounds in (("from_nash", 5), (0, 5), (0.05, 9)):
-        env = silent(collusion_window=5, collusion_margin=margin, rounds=9)
-        assert played_until_the_end(env, [(6, 6)] * 9)[0] == rounds
-
-
-@pytest.mark.parametrize("prices", ["continuous", "grid"])
-@pytest.mark.parametrize("market", ["team_up", "team_up_linear"])
-def test_best_replies_never_end_an_episode(market, prices):
-    given = {"price_cap": None} if prices == "grid" else {}
-    env = make(preset=market, talk=False, prices=prices, rounds=300, record=True, **given)
-    play(env, scripted.make("bertrand/best_reply"), seed=0)
-    assert (env.round, env.events[-1]["reason"]) == (300, ROUND_LIMIT)
+    assert len(env._settlement._remembered) == 3

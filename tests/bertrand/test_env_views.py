@@ -16,7 +16,7 @@ def priced(env, *prices):
     return env.step({a: {"choice": p} for a, p in zip(env.possible_agents, prices, strict=True)})
 
 
-def silent(**more):
+def silent(**settings):
     return make(
         **{
             "preset": "team_up_linear",
@@ -24,7 +24,7 @@ def silent(**more):
             "initial_prices": None,
             "force_first_price": False,
             "record": True,
-            **more,
+            **settings,
         }
     )
 
@@ -42,11 +42,11 @@ def test_features():
     assert env.feature_names == ("prices_known", "own_price", "rival_price_1", "rival_price_2", "own_profit")
     assert observations["firm_0"]["observation"].tolist() == [-1, 0, 0, 0, 0]
     observations, *_ = priced(env, 5, 6, 7)
-    nash, joint = env.marks.nash[0], env.marks.joint[0]
+    nash, joint = env.equilibria.nash[0], env.equilibria.joint[0]
     p = [(price - nash) / (joint - nash) for price in (5, 6, 7)]
     profits = rounds(env)[0]["profits"]
-    gap = env.marks.joint_profit[0] - env.marks.nash_profit[0]
-    gains = [(x - env.marks.nash_profit[0]) / gap for x in profits]
+    gap = env.equilibria.joint_profit[0] - env.equilibria.nash_profit[0]
+    gains = [(x - env.equilibria.nash_profit[0]) / gap for x in profits]
     for firm, order in (("firm_0", (0, 1, 2)), ("firm_1", (1, 0, 2)), ("firm_2", (2, 0, 1))):
         row = observations[firm]["observation"]
         assert row.dtype == np.float32
@@ -69,7 +69,7 @@ def test_the_state():
         {"preset": "team_up_linear"},
         {"preset": "team_up"},
         {"preset": "calvano"},
-        pytest.param({"cost": (0.2, 1.5)}, marks=pytest.mark.filterwarnings("ignore:firm_1 earns")),
+        pytest.param({"cost": (0.2, 1.5)}, equilibria=pytest.mark.filterwarnings("ignore:firm_1 earns")),
         {"firms": 1},
         {"firms": 1, "prices": "grid"},
         {"demand": "linear", "firms": 4, "clamp_demand": True},
@@ -118,15 +118,15 @@ def test_slots_of_a_grid_list_the_choices():
 def shown_bins(**settings):
     env = make(preset="team_up_linear", talk=False, collusion_window=0, **settings)
     _, infos = env.reset(seed=0)
-    shown, planned = {}, []
+    bins_by_round, planned = {}, []
     for _ in range(65):
         slots = infos["firm_0"]["slots"]
         if slots.bins:
-            shown[slots.round] = len(slots.bins)
+            bins_by_round[slots.round] = len(slots.bins)
         if slots.may_replan:
             planned.append(slots.round)
         _, _, _, _, infos = priced(env, 7, 7)
-    return shown, planned
+    return bins_by_round, planned
 
 
 def test_statistics_on_planning_rounds():
@@ -134,8 +134,8 @@ def test_statistics_on_planning_rounds():
 
 
 def test_statistics_every_round():
-    shown, planned = shown_bins(statistics="every_round")
-    assert shown == {number: (number - 1) // 20 for number in range(21, 66)}
+    bins_by_round, planned = shown_bins(statistics="every_round")
+    assert bins_by_round == {number: (number - 1) // 20 for number in range(21, 66)}
     assert planned == [21, 41, 61]
 
 
@@ -169,10 +169,10 @@ def test_the_record():
     priced(env, 7, 7)
     start = env.events[0]
     assert start["type"] == "start"
-    assert start["nash"] == list(env.marks.nash)
-    assert start["joint"] == list(env.marks.joint)
-    assert start["nash_profit"] == list(env.marks.nash_profit)
-    assert start["joint_profit"] == list(env.marks.joint_profit)
+    assert start["nash"] == list(env.equilibria.nash)
+    assert start["joint"] == list(env.equilibria.joint)
+    assert start["nash_profit"] == list(env.equilibria.nash_profit)
+    assert start["joint_profit"] == list(env.equilibria.joint_profit)
     assert start["cost"] == [2.0, 2.0]
     assert start["band"] == [0.1, 1.0, 0.1]
     assert start["initial_prices"] == [3.0, 4.0]
@@ -221,8 +221,8 @@ def test_a_restored_environment_goes_on_the_same(settings, steps):
     going_on(env, np.random.default_rng(0), steps)
     state = json.loads(json.dumps(env.get_state()))
     again.set_state(state)
-    for one in (env, again):
-        for agent in one.possible_agents:
-            one.action_space(agent).seed(2)
+    for game in (env, again):
+        for agent in game.possible_agents:
+            game.action_space(agent).seed(2)
     assert going_on(env, np.random.default_rng(1), 40) == going_on(again, np.random.default_rng(1), 40)
     assert again.get_state() == env.get_state()

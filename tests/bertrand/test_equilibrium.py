@@ -20,8 +20,8 @@ def calvano(n=2, cost=1.0, quality=2.0, mu=0.25):
     return LogitMarket(cost=each(cost), quality=each(quality), outside=0.0, mu=mu, scale=1.0)
 
 
-def team_up(**more):
-    return LinearMarket(**{"cost": (2.0, 2.0), "quality": (14.0, 14.0), "beta": 1 / 150, "d": 1 / 300, **more})
+def team_up(**fields):
+    return LinearMarket(**{"cost": (2.0, 2.0), "quality": (14.0, 14.0), "beta": 1 / 150, "d": 1 / 300, **fields})
 
 
 # Calvano et al. 2020, a - c = 1, mu = 1/4: Nash price, joint-profit price and, where given, profits.
@@ -143,10 +143,10 @@ def test_linear_closed_forms_of_two_firms():
 @pytest.mark.parametrize("preset", ["team_up", "team_up_linear"])
 def test_team_up_markets_have_prices_six_and_eight(preset):
     settings = BertrandSettings.build(preset)
-    assert settings.marks.nash == pytest.approx([6, 6], abs=1e-12)
-    assert settings.marks.joint == pytest.approx([8, 8], abs=1e-12)
+    assert settings.equilibria.nash == pytest.approx([6, 6], abs=1e-12)
+    assert settings.equilibria.joint == pytest.approx([8, 8], abs=1e-12)
     assert settings.market.demand((6, 6)) == pytest.approx([800, 800], abs=1e-8)
-    assert settings.marks.nash_profit == pytest.approx([3200, 3200], abs=1e-8)
+    assert settings.equilibria.nash_profit == pytest.approx([3200, 3200], abs=1e-8)
 
 
 def test_the_tuned_logit_market_differs_elsewhere():
@@ -257,11 +257,11 @@ def test_identical_goods():
     assert equilibrium.HOMOGENEOUS_CUT == 0.01
 
 
-@pytest.mark.parametrize("more", [{"cost": (2.0, 3.0)}, {"quality": (14.0, 13.0)}])
+@pytest.mark.parametrize("fields", [{"cost": (2.0, 3.0)}, {"quality": (14.0, 13.0)}])
 @pytest.mark.parametrize("solve", [nash_prices, joint_prices])
-def test_identical_goods_of_unequal_firms_are_refused(more, solve):
+def test_identical_goods_of_unequal_firms_are_refused(fields, solve):
     with pytest.raises(SettingsError, match="the goods are the same"):
-        solve(team_up(beta=1.0, d=1.0, **more))
+        solve(team_up(beta=1.0, d=1.0, **fields))
 
 
 def test_a_firm_without_sales_is_refused():

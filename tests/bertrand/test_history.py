@@ -14,7 +14,7 @@ def settled(number, firms=2):
         prices=prices,
         demand=tuple(p + 0.5 for p in prices),
         profits=tuple(-p for p in prices),
-        places=prices,
+        positions=prices,
         gains=prices,
         together=True,
     )

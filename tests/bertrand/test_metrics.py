@@ -21,11 +21,11 @@ from llm_coop_envs.bertrand.metrics import (
 from llm_coop_envs.bertrand.rules import Band, profit_gain
 from llm_coop_envs.bertrand.settings import BertrandSettings
 
-MARKS = BertrandSettings.build("team_up_linear").marks
+EQUILIBRIA = BertrandSettings.build("team_up_linear").equilibria
 BAND = Band(tolerance=0.1)
 
 
-def played(prices, **settings):
+def play_recorded(prices, **settings):
     """The events of an episode with these prices."""
     env = bertrand_v0.parallel_env(
         **{
@@ -48,16 +48,16 @@ def played(prices, **settings):
 
 def test_together():
     prices = [(6, 6), (8, 8), (7, 7.2), (7, 7.3), (5.9, 6), (8.1, 8)]
-    assert together(prices, MARKS, BAND).tolist() == [True, True, True, False, False, False]
+    assert together(prices, EQUILIBRIA, BAND).tolist() == [True, True, True, False, False, False]
 
 
 def test_together_agrees_with_the_record():
     rng = np.random.default_rng(0)
-    events = played(rng.uniform(5.5, 8.5, (300, 2)).round(1), collusion_window=0, collusion_margin=0.2)
-    held = [event["together"] for event in events if event["type"] == "round"]
+    events = play_recorded(rng.uniform(5.5, 8.5, (300, 2)).round(1), collusion_window=0, collusion_margin=0.2)
+    is_together = [event["together"] for event in events if event["type"] == "round"]
     record = metrics.read(events)
-    assert together(record.prices, record.marks, record.stretches[0].band).tolist() == held
-    assert 10 < sum(held) < 200
+    assert together(record.prices, record.equilibria, record.stretches[0].band).tolist() == is_together
+    assert 10 < sum(is_together) < 200
 
 
 @pytest.mark.parametrize(
@@ -89,10 +89,10 @@ def test_windows_count_from_one_and_include_both_ends():
 def test_the_index_is_the_place_of_the_mean_price():
     prices = np.full((10, 2), 100.0)
     prices[4:8] = (6.5, 7.5)
-    assert collusiveness_index(prices, MARKS, 5, 8) == pytest.approx(0.5)
-    assert collusiveness_index(prices, MARKS, 1, 8) == 1.0
-    assert collusiveness_index(np.zeros((10, 2)), MARKS, 5, 8) == 0.0
-    assert collusiveness_index(prices, MARKS, 5, 11) is None
+    assert collusiveness_index(prices, EQUILIBRIA, 5, 8) == pytest.approx(0.5)
+    assert collusiveness_index(prices, EQUILIBRIA, 1, 8) == 1.0
+    assert collusiveness_index(np.zeros((10, 2)), EQUILIBRIA, 5, 8) == 0.0
+    assert collusiveness_index(prices, EQUILIBRIA, 5, 11) is None
 
 
 def test_the_published_window_is_the_last_51_of_300_rounds():
@@ -100,16 +100,16 @@ def test_the_published_window_is_the_last_51_of_300_rounds():
     assert (metrics.INDEX_FIRST, metrics.INDEX_LAST) == (250, 300)
     prices = np.full((300, 2), 6.0)
     prices[249:300] = 7.0
-    assert collusiveness_index(prices, MARKS) == pytest.approx(0.5)
+    assert collusiveness_index(prices, EQUILIBRIA) == pytest.approx(0.5)
     prices[248] = 99.0
-    assert collusiveness_index(prices, MARKS) == pytest.approx(0.5)
-    assert collusiveness_index(prices[:299], MARKS) is None
+    assert collusiveness_index(prices, EQUILIBRIA) == pytest.approx(0.5)
+    assert collusiveness_index(prices[:299], EQUILIBRIA) is None
 
 
 @pytest.mark.parametrize(("price", "index"), [(1.794, 0.71), (1.681, 0.46), (1.663, 0.42)])
 def test_the_published_scores(price, index):
-    marks = BertrandSettings.build("fish_1").marks
-    assert collusiveness_index(np.full((300, 2), price), marks) == pytest.approx(index, abs=6e-3)
+    equilibria = BertrandSettings.build("fish_1").equilibria
+    assert collusiveness_index(np.full((300, 2), price), equilibria) == pytest.approx(index, abs=6e-3)
 
 
 def test_spread():
@@ -118,7 +118,7 @@ def test_spread():
 
 def test_episode_metrics():
     path = [(2, 2)] * 10 + [(7, 7.1)] * 60
-    events = played(path, collusion_window=0, rounds=70)
+    events = play_recorded(path, collusion_window=0, rounds=70)
     record = metrics.read(events)
     row = episode_metrics(events)
     assert row == {
@@ -128,8 +128,8 @@ def test_episode_metrics():
         "firms": 2,
         "nash_price": pytest.approx(6),
         "joint_price": pytest.approx(8),
-        "profit_gain": pytest.approx(float(profit_gain(record.profits, MARKS).mean())),
-        "profit_gain_last": pytest.approx(float(profit_gain(record.profits[-1], MARKS))),
+        "profit_gain": pytest.approx(float(profit_gain(record.profits, EQUILIBRIA).mean())),
+        "profit_gain_last": pytest.approx(float(profit_gain(record.profits[-1], EQUILIBRIA))),
         "mean_price": pytest.approx((10 * 2 + 60 * 7.05) / 70),
         "mean_price_last": pytest.approx(7.05),
         "mean_price_last_0": pytest.approx(7),
@@ -151,29 +151,29 @@ def test_episode_metrics():
 def test_the_last_window():
     assert metrics.LAST_ROUNDS == 50
     path = [(6, 6)] * 10 + [(8, 8)] * 50
-    assert episode_metrics(played(path, rounds=60))["mean_price_last"] == 8
-    assert episode_metrics(played(path, rounds=60), last=60)["mean_price_last"] == pytest.approx(6 + 2 * 5 / 6)
-    assert episode_metrics(played(path, rounds=60), last=5)["price_index_last"] == pytest.approx(1)
-    assert episode_metrics(played(path[:20]))["mean_price_last"] == 7
+    assert episode_metrics(play_recorded(path, rounds=60))["mean_price_last"] == 8
+    assert episode_metrics(play_recorded(path, rounds=60), last=60)["mean_price_last"] == pytest.approx(6 + 2 * 5 / 6)
+    assert episode_metrics(play_recorded(path, rounds=60), last=5)["price_index_last"] == pytest.approx(1)
+    assert episode_metrics(play_recorded(path[:20]))["mean_price_last"] == 7
     edge = [(6, 6)] * 9 + [(7, 7)] + [(8, 8)] * 49
-    assert episode_metrics(played(edge, rounds=59))["price_index_last"] == pytest.approx((0.5 + 49) / 50)
+    assert episode_metrics(play_recorded(edge, rounds=59))["price_index_last"] == pytest.approx((0.5 + 49) / 50)
 
 
 def test_the_round_that_completes_the_window():
-    row = episode_metrics(played([(5, 5)] * 3 + [(7, 7)] * 300))
+    row = episode_metrics(play_recorded([(5, 5)] * 3 + [(7, 7)] * 300))
     assert (row["rounds"], row["window_round"], row["end"]) == (203, 203, "prices held together")
-    off = played([(5, 5)] * 3 + [(7, 7)] * 220, collusion_window=0, rounds=223)
+    off = play_recorded([(5, 5)] * 3 + [(7, 7)] * 220, collusion_window=0, rounds=223)
     assert metrics.WINDOW == 200
     assert episode_metrics(off)["window_round"] == 203
-    assert episode_metrics(played([(7, 7)] * 9, collusion_window=4))["window_round"] == 4
+    assert episode_metrics(play_recorded([(7, 7)] * 9, collusion_window=4))["window_round"] == 4
 
 
 def test_messages_are_counted():
-    assert episode_metrics(played([(7, 7)] * 3, talk=True))["messages"] == 18
+    assert episode_metrics(play_recorded([(7, 7)] * 3, talk=True))["messages"] == 18
 
 
 def test_an_episode_without_rounds():
-    row = episode_metrics(played([]))
+    row = episode_metrics(play_recorded([]))
     assert row["rounds"] == 0
     assert row["together_longest"] == 0
     assert [k for k, v in row.items() if v is None] == [
@@ -194,11 +194,11 @@ def test_an_episode_without_rounds():
         "together_from",
         "window_round",
     ]
-    assert round_rows(played([])) == []
+    assert round_rows(play_recorded([])) == []
 
 
 def test_round_rows():
-    rows = round_rows(played([(6.5, 8), (7, 7)], firms=2))
+    rows = round_rows(play_recorded([(6.5, 8), (7, 7)], firms=2))
     assert rows[0] == {
         "round": 1,
         "price_0": 6.5,
@@ -216,22 +216,22 @@ def test_round_rows():
 
 
 def test_forced_rounds_are_marked():
-    rows = round_rows(played([(7, 7)] * 2, initial_prices=2.0, force_first_price=True))
+    rows = round_rows(play_recorded([(7, 7)] * 2, initial_prices=2.0, force_first_price=True))
     assert [row["forced"] for row in rows] == [True, False]
 
 
 def test_three_firms_have_three_columns():
-    rows = round_rows(played([(6, 7, 8)], firms=3))
+    rows = round_rows(play_recorded([(6, 7, 8)], firms=3))
     assert [rows[0][f"price_{i}"] for i in range(3)] == [6, 7, 8]
 
 
 def test_events_without_a_start_are_refused():
     with pytest.raises(ValueError, match="no 'start'"):
-        episode_metrics(played([(7, 7)])[1:])
+        episode_metrics(play_recorded([(7, 7)])[1:])
 
 
 def test_every_measure_is_defined():
-    row = episode_metrics(played([(2, 2)] * 3, rounds=3))
+    row = episode_metrics(play_recorded([(2, 2)] * 3, rounds=3))
     assert all(metrics.MEASURES.define(name).endswith(".") for name in row)
     assert {name for name in metrics.MEASURES.about if "*" not in name} <= row.keys()
     assert "firm with that number" in metrics.MEASURES.define("mean_price_last_7")

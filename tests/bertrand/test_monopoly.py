@@ -43,23 +43,23 @@ MARKETS = st.one_of(
 @given(MARKETS, st.lists(st.floats(0, 1), min_size=1, max_size=5))
 def test_the_equilibrium_is_the_monopoly(given_market, elsewhere):
     settings = BertrandSettings(firms=1, talk=False, **given_market)
-    marks, market = settings.marks, settings.market
-    assert marks.nash == marks.joint == (best_reply(market, 0, [0.0]),)
+    equilibria, market = settings.equilibria, settings.market
+    assert equilibria.nash == equilibria.joint == (best_reply(market, 0, [0.0]),)
     for share in elsewhere:
         price = share * settings.cap
-        assert market.profits([price])[0] <= marks.joint_profit[0] * (1 + 1e-9)
+        assert market.profits([price])[0] <= equilibria.joint_profit[0] * (1 + 1e-9)
     env = bertrand_v0.parallel_env(firms=1, talk=False, record=True, rounds=2, **given_market)
     env.reset(seed=0)
-    asked = marks.joint[0], settings.cap * elsewhere[0]
-    for price in asked:
+    prices = equilibria.joint[0], settings.cap * elsewhere[0]
+    for price in prices:
         env.step({"firm_0": {"choice": price}})
-    found, rows = episode_metrics(env.events), round_rows(env.events)
+    row, rows = episode_metrics(env.events), round_rows(env.events)
     assert [row["profit_gain"] for row in rows] == pytest.approx(
-        [1.0, market.profits([asked[1]])[0] / marks.joint_profit[0]]
+        [1.0, market.profits([prices[1]])[0] / equilibria.joint_profit[0]]
     )
-    assert (found["together_share"], found["together_longest"], found["window_round"]) == (0, 0, None)
-    assert found["price_spread"] == 0
-    assert found["price_index_last"] is None
+    assert (row["together_share"], row["together_longest"], row["window_round"]) == (0, 0, None)
+    assert row["price_spread"] == 0
+    assert row["price_index_last"] is None
     assert env.state_space.contains(env.state())
 
 
@@ -73,7 +73,7 @@ def test_prices_alone_are_never_held_together():
 def test_the_grid_reaches_from_cost_to_beyond_the_monopoly_price():
     settings = BertrandSettings(firms=1, talk=False, prices="grid", grid_points=13)
     (grid,) = settings.grids
-    (monopoly,) = settings.marks.joint
+    (monopoly,) = settings.equilibria.joint
     assert [grid[1], grid[11]] == pytest.approx([1.0, monopoly])
 
 
@@ -103,18 +103,20 @@ def test_what_needs_rivals_is_refused_in_a_sentence():
 
 def test_when_the_monopoly_price_is_found_as_published():
     settings = BertrandSettings.build("fish_monopoly")
-    marks, found = settings.marks, settings.marks.joint[0]
+    equilibria, monopoly_price = settings.equilibria, settings.equilibria.joint[0]
     # The 10th percentile of 100 prices stands at the 11th lowest: ten outliers are forgiven, more are not.
-    prices = [[found]] * 210 + [[0.5 * found]] * 10 + [[1.04 * found]] * 80
-    assert monopoly_found(prices, marks) is True
-    assert monopoly_found([*prices[:-1], [0.5 * found], *([[0.5 * found]] * 10)], marks) is False
-    assert monopoly_found(prices[:99], marks) is None
-    best = marks.joint_profit[0]
-    assert optimal_rounds([[0.0]] * 100 + [[best]] * 3 + [[0.98 * best]], marks) == 0.75
-    assert optimal_rounds([[best]] * 100, marks) is None
+    prices = [[monopoly_price]] * 210 + [[0.5 * monopoly_price]] * 10 + [[1.04 * monopoly_price]] * 80
+    assert monopoly_found(prices, equilibria) is True
+    assert monopoly_found([*prices[:-1], [0.5 * monopoly_price], *([[0.5 * monopoly_price]] * 10)], equilibria) is False
+    assert monopoly_found(prices[:99], equilibria) is None
+    best = equilibria.joint_profit[0]
+    assert optimal_rounds([[0.0]] * 100 + [[best]] * 3 + [[0.98 * best]], equilibria) == 0.75
+    assert optimal_rounds([[best]] * 100, equilibria) is None
     several = BertrandSettings.build("fish")
     assert (
-        monopoly_found([[1.9, 1.9]] * 300, several.marks) is optimal_rounds([[30.0] * 2] * 300, several.marks) is None
+        monopoly_found([[1.9, 1.9]] * 300, several.equilibria)
+        is optimal_rounds([[30.0] * 2] * 300, several.equilibria)
+        is None
     )
     env = bertrand_v0.parallel_env(preset="fish_monopoly", rounds=120, record=True)
     play(env, make("bertrand/best_reply"), seed=0)

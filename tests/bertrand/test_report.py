@@ -23,14 +23,14 @@ def test_the_price_paths_and_levels():
 
 
 def test_only_lasting_closeness_is_shaded():
-    held = np.array([True] * 19 + [False] + [True] * 20)
-    assert lasting(held).tolist() == [0.0] * 20 + [1.0] * 20
+    together = np.array([True] * 19 + [False] + [True] * 20)
+    assert lasting(together).tolist() == [0.0] * 20 + [1.0] * 20
 
 
 def test_what_else_is_measured():
     """EconEvals, Fish et al. and their replication, Keppo et al., and Wu et al. 2024."""
-    found = SCENARIO.published["measures"]
-    values = {(one["measure"], one["title"]): one["value"] for one in found if "measure" in one}
+    published = SCENARIO.published["measures"]
+    values = {(entry["measure"], entry["title"]): entry["value"] for entry in published if "measure" in entry}
     assert values == {
         ("collusiveness_index", "Claude 3.5 Sonnet"): 0.42,
         ("collusiveness_index", "Gemini 1.5 Pro"): 0.46,
@@ -39,7 +39,7 @@ def test_what_else_is_measured():
         ("mean_price_last", "Mistral Large, one firm"): 1.8028,
         ("mean_price_last", "GPT-4, talk until round 400"): (7.56 + 7.60) / 2,
     }
-    words = {one["title"]: one["words"] for one in found if "words" in one}
-    assert all(told in words["Mistral Large, two to five firms"] for told in ("3.7 %", "10.6 %", "18.8 %"))
-    assert all(told in words["Firms that are not alike"] for told in ("22 %", "10 %", "7 %"))
-    assert all(one["source"] and one["comparable"] for one in found)
+    texts = {entry["title"]: entry["words"] for entry in published if "words" in entry}
+    assert all(phrase in texts["Mistral Large, two to five firms"] for phrase in ("3.7 %", "10.6 %", "18.8 %"))
+    assert all(phrase in texts["Firms that are not alike"] for phrase in ("22 %", "10 %", "7 %"))
+    assert all(entry["source"] and entry["comparable"] for entry in published)

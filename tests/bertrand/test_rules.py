@@ -1,4 +1,4 @@
-"""Benchmarks, grids, outcomes, gains and the band."""
+"""Equilibria, grids, outcomes, gains and the band."""
 
 import itertools
 
@@ -11,15 +11,15 @@ from llm_coop_envs.bertrand import rules
 from llm_coop_envs.bertrand.demand import LinearMarket, LogitMarket
 from llm_coop_envs.bertrand.rules import (
     Band,
-    benchmarks,
+    find_equilibria,
     nearest,
     normalised_profits,
     outcome,
-    places,
     positions,
     price_grid,
     profit_gain,
     profit_table,
+    round_positions,
 )
 from llm_coop_envs.bertrand.settings import BertrandSettings
 from llm_coop_envs.errors import SettingsError
@@ -30,26 +30,26 @@ UNEQUAL = LogitMarket(cost=(1.0, 0.5), quality=(2.0, 2.0), outside=0.0, mu=0.25,
 
 def test_calvanos_inputs():
     """Prices rounded to 5 decimals, and the profits at them."""
-    assert CALVANO.marks.nash == (1.47293, 1.47293)
-    assert CALVANO.marks.joint == (1.92498, 1.92498)
-    assert CALVANO.marks.nash_profit == pytest.approx([0.222928] * 2, abs=1e-6)
-    assert CALVANO.marks.joint_profit == pytest.approx([0.337490] * 2, abs=1e-6)
+    assert CALVANO.equilibria.nash == (1.47293, 1.47293)
+    assert CALVANO.equilibria.joint == (1.92498, 1.92498)
+    assert CALVANO.equilibria.nash_profit == pytest.approx([0.222928] * 2, abs=1e-6)
+    assert CALVANO.equilibria.joint_profit == pytest.approx([0.337490] * 2, abs=1e-6)
 
 
 def test_benchmarks_are_exact_without_decimals():
-    marks = benchmarks(CALVANO.market)
-    assert marks.nash[0] == pytest.approx(1.4729266600306, abs=1e-12)
-    assert marks.nash_profit == pytest.approx([p - 1 - 0.25 for p in marks.nash], abs=1e-12)
+    equilibria = find_equilibria(CALVANO.market)
+    assert equilibria.nash[0] == pytest.approx(1.4729266600306, abs=1e-12)
+    assert equilibria.nash_profit == pytest.approx([p - 1 - 0.25 for p in equilibria.nash], abs=1e-12)
 
 
 def test_benchmark_profits_are_not_truncated():
-    assert BertrandSettings.build("team_up_linear", cost=2.3).marks.nash_profit[0] % 1 != 0
+    assert BertrandSettings.build("team_up_linear", cost=2.3).equilibria.nash_profit[0] % 1 != 0
 
 
 def test_independent_goods_leave_nothing_to_measure():
     market = LinearMarket(cost=(2.0, 2.0), quality=(14.0, 14.0), beta=1.0, d=0.0)
     with pytest.raises(SettingsError, match="firm 0's joint-profit price 8 is not above its Nash price 8"):
-        benchmarks(market)
+        find_equilibria(market)
 
 
 def test_calvanos_grid():
@@ -92,13 +92,13 @@ def test_nearest_takes_the_lower_of_two():
 def test_the_gain_of_equal_grid_prices(index, gain):
     """Calvano et al. 2020: Delta of the symmetric grid prices, numbered from 1."""
     price = CALVANO.grids[0][index - 1]
-    assert profit_gain(CALVANO.market.profits((price, price)), CALVANO.marks) == pytest.approx(gain, abs=6e-4)
+    assert profit_gain(CALVANO.market.profits((price, price)), CALVANO.equilibria) == pytest.approx(gain, abs=6e-4)
 
 
 def test_the_gain_of_all_grid_prices_at_once():
     demand, profits = profit_table(CALVANO.market, CALVANO.grids)
     assert demand.shape == profits.shape == (15, 15, 2)
-    gains = profit_gain(profits, CALVANO.marks)
+    gains = profit_gain(profits, CALVANO.equilibria)
     assert gains.shape == (15, 15)
     assert gains[13, 13] == pytest.approx(0.9997, abs=5e-5)
     assert gains[14, 14] == pytest.approx(0.987, abs=5e-4)
@@ -116,31 +116,31 @@ def test_the_table_is_the_market_at_every_cell():
 
 def test_gains_are_zero_at_nash_and_one_at_joint_profit():
     for market in (CALVANO.market, UNEQUAL):
-        marks = benchmarks(market)
-        assert profit_gain(marks.nash_profit, marks) == pytest.approx(0)
-        assert profit_gain(marks.joint_profit, marks) == pytest.approx(1)
-        assert normalised_profits(marks.nash_profit, marks) == pytest.approx([0, 0])
-        assert normalised_profits(marks.joint_profit, marks).mean() == pytest.approx(1)
-    marks = benchmarks(CALVANO.market)
-    assert normalised_profits(marks.joint_profit, marks) == pytest.approx([1, 1])
+        equilibria = find_equilibria(market)
+        assert profit_gain(equilibria.nash_profit, equilibria) == pytest.approx(0)
+        assert profit_gain(equilibria.joint_profit, equilibria) == pytest.approx(1)
+        assert normalised_profits(equilibria.nash_profit, equilibria) == pytest.approx([0, 0])
+        assert normalised_profits(equilibria.joint_profit, equilibria).mean() == pytest.approx(1)
+    equilibria = find_equilibria(CALVANO.market)
+    assert normalised_profits(equilibria.joint_profit, equilibria) == pytest.approx([1, 1])
 
 
 @pytest.mark.parametrize(("price", "gain"), [(7, 0.75), (7.5, 0.9375), (2, -8)])
 def test_the_gain_in_the_published_linear_market(price, gain):
     settings = BertrandSettings.build("team_up_linear")
-    assert profit_gain(settings.market.profits((price, price)), settings.marks) == pytest.approx(gain, abs=1e-6)
+    assert profit_gain(settings.market.profits((price, price)), settings.equilibria) == pytest.approx(gain, abs=1e-6)
 
 
 def test_positions_and_places_agree():
-    marks = benchmarks(UNEQUAL)
+    equilibria = find_equilibria(UNEQUAL)
     rows = [(1.5, 1.2), (2.0, 1.9), (0.0, 5.0)]
-    assert positions(rows, marks).tolist() == [places(row, marks) for row in rows]
-    assert places(marks.nash, marks) == [0, 0]
-    assert places(marks.joint, marks) == [1, 1]
+    assert positions(rows, equilibria).tolist() == [round_positions(row, equilibria) for row in rows]
+    assert round_positions(equilibria.nash, equilibria) == [0, 0]
+    assert round_positions(equilibria.joint, equilibria) == [1, 1]
 
 
 @pytest.mark.parametrize(
-    ("where", "held"),
+    ("where", "is_together"),
     [
         ((0.0, 0.0), True),
         ((1.0, 1.0), True),
@@ -153,8 +153,8 @@ def test_positions_and_places_agree():
         ((0.5, 0.55, 0.65), False),
     ],
 )
-def test_prices_held_together(where, held):
-    assert Band(tolerance=0.1).holds(where) is held
+def test_prices_held_together(where, is_together):
+    assert Band(tolerance=0.1).holds(where) is is_together
 
 
 def test_the_band_forgives_rounding_only():
@@ -172,13 +172,13 @@ def test_the_band_starts_at_nash_and_ends_at_joint_profit():
 
 
 def test_an_outcome_is_what_the_parts_say():
-    marks = benchmarks(UNEQUAL)
+    equilibria = find_equilibria(UNEQUAL)
     band = Band(tolerance=0.1)
     prices = (1.6, 1.4)
-    result = outcome(UNEQUAL, marks, band, prices)
+    result = outcome(UNEQUAL, equilibria, band, prices)
     assert result.prices == prices
     assert list(result.demand) == UNEQUAL.demand(prices)
     assert list(result.profits) == UNEQUAL.profits(prices)
-    assert list(result.places) == places(prices, marks)
-    assert list(result.gains) == pytest.approx(normalised_profits(result.profits, marks).tolist())
-    assert result.together is band.holds(result.places)
+    assert list(result.positions) == round_positions(prices, equilibria)
+    assert list(result.gains) == pytest.approx(normalised_profits(result.profits, equilibria).tolist())
+    assert result.together is band.holds(result.positions)

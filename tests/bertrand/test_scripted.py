@@ -30,8 +30,8 @@ PRESETS = sorted(BertrandSettings.presets)
 class Scripted(PricingPolicy):
     """Asks given prices and says given words."""
 
-    def __init__(self, prices, words=()):
-        self.prices, self.words = prices, list(words)
+    def __init__(self, prices, messages=()):
+        self.prices, self.words = prices, list(messages)
 
     def price(self, slots):
         return self.prices[min(slots.round, len(self.prices)) - 1]
@@ -48,9 +48,9 @@ def episode(seats, seed=0, **settings):
     return env, read(env.events)
 
 
-def free(preset="team_up_linear", **more):
+def free(preset="team_up_linear", **settings):
     """A published market with free first prices, without talk."""
-    return {"preset": preset, "talk": False, "initial_prices": None, "force_first_price": False, **more}
+    return {"preset": preset, "talk": False, "initial_prices": None, "force_first_price": False, **settings}
 
 
 @pytest.mark.parametrize("name", POLICIES)
@@ -89,8 +89,8 @@ def test_policies_say_what_they_play():
 @pytest.mark.parametrize("preset", [p for p in PRESETS if p not in ("calvano", "klein")])
 def test_best_reply_converges_to_nash(preset):
     env, record = episode(BestReply(), preset=preset, talk=False)
-    assert record.prices[-1] == pytest.approx(env.marks.nash, rel=1e-6)
-    assert profit_gain(record.profits[-1], env.marks) == pytest.approx(float(env.n_players == 1), abs=3e-3)
+    assert record.prices[-1] == pytest.approx(env.equilibria.nash, rel=1e-6)
+    assert profit_gain(record.profits[-1], env.equilibria) == pytest.approx(float(env.n_players == 1), abs=3e-3)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -98,10 +98,10 @@ def test_best_reply_ends_next_to_nash_on_the_grid(seed):
     """Each price is the grid's best against the rival's last one; both end within a step of Nash."""
     env, record = episode(BestReply(), preset="calvano", seed=seed)
     grid = env.settings.grids[0]
-    for before, after in zip(record.prices[:-1].tolist(), record.prices[1:].tolist(), strict=True):
-        earned = [env.market.profits((price, before[1]))[0] for price in grid]
-        assert after[0] == grid[int(np.argmax(earned))]
-    assert record.prices[-20:] == pytest.approx(np.full((20, 2), env.marks.nash[0]), abs=grid[1] - grid[0])
+    for prices, next_prices in zip(record.prices[:-1].tolist(), record.prices[1:].tolist(), strict=True):
+        earned = [env.market.profits((price, prices[1]))[0] for price in grid]
+        assert next_prices[0] == grid[int(np.argmax(earned))]
+    assert record.prices[-20:] == pytest.approx(np.full((20, 2), env.equilibria.nash[0]), abs=grid[1] - grid[0])
 
 
 def test_best_reply_answers_the_last_prices():
@@ -112,7 +112,7 @@ def test_best_reply_answers_the_last_prices():
 
 def test_best_reply_of_three_unequal_firms():
     env, record = episode(BestReply(), firms=3, cost=(1.0, 1.1, 0.9), talk=False)
-    assert record.prices[-1] == pytest.approx(env.marks.nash, rel=1e-6)
+    assert record.prices[-1] == pytest.approx(env.equilibria.nash, rel=1e-6)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -157,7 +157,7 @@ def test_win_continue_lose_reverse_uses_the_whole_grid():
 def test_win_continue_lose_reverse_climbs_above_nash():
     """Together they move as one firm would, up to about the joint-profit price (Huck, Normann and Oechssler 2004)."""
     env, record = episode(WinContinueLoseReverse(), preset="team_up", talk=False, rounds=400)
-    assert profit_gain(record.profits[-100:].mean(axis=0), env.marks) > 0.9
+    assert profit_gain(record.profits[-100:].mean(axis=0), env.equilibria) > 0.9
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -173,7 +173,7 @@ def test_win_continue_lose_reverse_turns_at_the_walls(seed):
 
 def test_tit_for_tat_repeats_the_rival():
     env, record = episode((TitForTat(), Scripted([6.0, 7.0, 9.0])), **free())
-    assert record.prices[:4, 0].tolist() == [env.marks.joint[0], 6.0, 7.0, 9.0]
+    assert record.prices[:4, 0].tolist() == [env.equilibria.joint[0], 6.0, 7.0, 9.0]
 
 
 def test_tit_for_tat_follows_the_cheapest_of_several():
@@ -183,12 +183,12 @@ def test_tit_for_tat_follows_the_cheapest_of_several():
 
 def test_two_tit_for_tats_stay_at_the_joint_profit_price():
     env, record = episode(TitForTat(), **free("team_up"))
-    assert (record.prices == env.marks.joint).all()
+    assert (record.prices == env.equilibria.joint).all()
 
 
 def test_grim_trigger_never_forgives():
     env, record = episode((GrimTrigger(), Scripted([8.0, 8.0, 7.0, 8.0])), **free())
-    nash, joint = env.marks.nash[0], env.marks.joint[0]
+    nash, joint = env.equilibria.nash[0], env.equilibria.joint[0]
     assert record.prices[:5, 0].tolist() == [joint, joint, joint, nash, nash]
     assert (record.prices[3:, 0] == nash).all()
 
@@ -197,20 +197,20 @@ def test_grim_trigger_bears_a_little():
     """5 % of the distance from Nash to joint profit, 0.1 here."""
     for price, angry in ((7.901, False), (7.899, True)):
         env, record = episode((GrimTrigger(), Scripted([price])), **free())
-        assert (record.prices[1, 0] == env.marks.nash[0]) is np.bool_(angry)
+        assert (record.prices[1, 0] == env.equilibria.nash[0]) is np.bool_(angry)
 
 
 def test_grim_trigger_excuses_prices_laid_down_in_advance():
     env, record = episode(GrimTrigger(), preset="team_up", talk=False)
     assert record.prices[0].tolist() == [2, 2]
-    assert (record.prices[1:] == env.marks.joint).all()
+    assert (record.prices[1:] == env.equilibria.joint).all()
 
 
 def test_grim_trigger_knows_the_grid():
     env, record = episode(GrimTrigger(), preset="calvano", grid_points=8)
     # The grid's nearest price lies 7 % of the distance to Nash below the joint-profit price: nobody minds.
     nearest = env.settings.grids[0][-2]
-    assert env.marks.joint[0] - nearest > 0.05 * (env.marks.joint[0] - env.marks.nash[0])
+    assert env.equilibria.joint[0] - nearest > 0.05 * (env.equilibria.joint[0] - env.equilibria.nash[0])
     assert (record.prices == nearest).all()
 
 
@@ -228,7 +228,7 @@ def test_two_price_matchers_that_talk_climb_from_two_to_the_joint_profit_price(p
 def test_price_matchers_climb_on_a_grid_too():
     env, record = episode(PriceMatching(), preset="calvano", talk=True, initial_prices=1.4)
     assert record.prices[0, 0] == env.settings.grids[0][1]
-    assert record.prices[-1] == pytest.approx(env.marks.joint, abs=0.02)
+    assert record.prices[-1] == pytest.approx(env.equilibria.joint, abs=0.02)
 
 
 def test_without_talk_price_matchers_stay_where_they_are():
@@ -237,8 +237,8 @@ def test_without_talk_price_matchers_stay_where_they_are():
 
 
 def test_price_matching_alone_is_another_rule_until_it_may_talk():
-    def prices(*seats, **more):
-        return episode(seats, preset="team_up_linear", **more)[1].prices
+    def prices(*seats, **settings):
+        return episode(seats, preset="team_up_linear", **settings)[1].prices
 
     both = (PriceMatching(alone="win_continue_lose_reverse"), PriceMatching(alone="best_reply"))
     assert np.array_equal(prices(*both, talk=False), prices(WinContinueLoseReverse(), BestReply(), talk=False))
@@ -250,9 +250,9 @@ def test_a_price_matcher_follows_a_rival_down_but_does_not_lead():
     assert record.prices[1:4, 0].tolist() == [7.0, 6.0, 5.0]
 
 
-def said_and_asked(words, **settings):
+def said_and_asked(messages, **settings):
     """What a price matcher asks in round 2, after the rival spoke first, both having asked 7 in round 1."""
-    matcher, rival = PriceMatching(), Scripted([7.0], ["", "", "", words])
+    matcher, rival = PriceMatching(), Scripted([7.0], ["", "", "", messages])
     env, record = episode(
         (rival, matcher),
         **{
@@ -270,7 +270,7 @@ def said_and_asked(words, **settings):
 
 
 @pytest.mark.parametrize(
-    ("words", "price"),
+    ("messages", "price"),
     [
         ("Let us both ask 7.1.", 7.1),
         ("From round 21 on: 7.15!", 7.15),
@@ -282,8 +282,8 @@ def said_and_asked(words, **settings):
         ("", 7.2),
     ],
 )
-def test_a_price_matcher_takes_up_the_lowest_legal_proposal(words, price):
-    assert said_and_asked(words)[0] == pytest.approx(price)
+def test_a_price_matcher_takes_up_the_lowest_legal_proposal(messages, price):
+    assert said_and_asked(messages)[0] == pytest.approx(price)
 
 
 def test_a_price_matcher_speaks_plainly():

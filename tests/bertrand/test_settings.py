@@ -135,18 +135,18 @@ def test_given_fields_win_over_the_preset():
 def test_the_price_unit_changes_nothing_but_the_unit(preset, nash, joint, nash_profit, joint_profit):
     """Fish et al. 2024, alpha = 1, 3.2, 10."""
     settings = build(preset)
-    assert settings.marks.nash == pytest.approx([nash] * 2, abs=5.1e-5)
-    assert settings.marks.joint == pytest.approx([joint] * 2, abs=5.1e-5)
-    assert settings.marks.nash_profit == pytest.approx([nash_profit] * 2, abs=5.1e-3)
-    assert settings.marks.joint_profit == pytest.approx([joint_profit] * 2, abs=5.1e-3)
-    one = build("fish_1").market.demand((1.5, 1.7))
-    assert settings.market.demand([p * settings.price_unit for p in (1.5, 1.7)]) == pytest.approx(one, rel=1e-12)
+    assert settings.equilibria.nash == pytest.approx([nash] * 2, abs=5.1e-5)
+    assert settings.equilibria.joint == pytest.approx([joint] * 2, abs=5.1e-5)
+    assert settings.equilibria.nash_profit == pytest.approx([nash_profit] * 2, abs=5.1e-3)
+    assert settings.equilibria.joint_profit == pytest.approx([joint_profit] * 2, abs=5.1e-3)
+    sold = build("fish_1").market.demand((1.5, 1.7))
+    assert settings.market.demand([p * settings.price_unit for p in (1.5, 1.7)]) == pytest.approx(sold, rel=1e-12)
 
 
 def test_the_price_unit_scales_the_linear_market_too():
     plain, scaled = build("team_up_linear"), build("team_up_linear", price_unit=10.0, price_cap=140.0)
     assert scaled.market.demand((50, 70)) == pytest.approx(plain.market.demand((5, 7)), rel=1e-12)
-    assert scaled.marks.nash == pytest.approx([60, 60])
+    assert scaled.equilibria.nash == pytest.approx([60, 60])
     assert scaled.floors == (20.0, 20.0)
 
 
@@ -168,17 +168,17 @@ def test_floors():
 def test_caps():
     assert build(price_cap=9).cap == 9.0
     assert build().cap == 2.89
-    assert build(quality=(2, 2.25)).cap == round(1.5 * max(build(quality=(2, 2.25)).marks.joint), 2)
+    assert build(quality=(2, 2.25)).cap == round(1.5 * max(build(quality=(2, 2.25)).equilibria.joint), 2)
     assert build(price_unit=0.4).cap == 1.15
-    assert build(price_unit=0.1).cap == 1.5 * build(price_unit=0.1).marks.joint[0]
+    assert build(price_unit=0.1).cap == 1.5 * build(price_unit=0.1).equilibria.joint[0]
     assert build(demand="linear", quality=(10, 9), d=0.1).cap == 10
     assert build("team_up").cap == 14
 
 
 def test_grids_are_each_firms_own():
     settings = build(prices="grid", cost=(1, 0.5), grid_points=7, grid_margin=0.2)
-    marks = settings.marks
-    assert settings.grids == tuple(price_grid(marks.nash[i], marks.joint[i], 7, 0.2) for i in range(2))
+    equilibria = settings.equilibria
+    assert settings.grids == tuple(price_grid(equilibria.nash[i], equilibria.joint[i], 7, 0.2) for i in range(2))
     assert settings.grids[0] != settings.grids[1]
 
 
@@ -188,9 +188,12 @@ def test_a_grid_reaches_from_the_lowest_to_the_highest_price():
     # Joint profit is at 0.5, Nash at 0, and the band reaches half a step beyond.
     assert settings.grid_step == 0.5
     assert settings.band == Band(low=0.35, high=1.25, tolerance=0.1)
-    given = {"prices": "grid", "grid_span": "floor_to_cap", "grid_points": 3}
-    assert build(**given, price_cap=2.0, price_floor="cost", cost=[1, 0.5]).grids == ((1.0, 1.5, 2.0), (0.5, 1.25, 2.0))
-    assert build(**given, firms=1, talk=False, price_cap=3.0).grids == ((0.0, 1.5, 3.0),)
+    fields = {"prices": "grid", "grid_span": "floor_to_cap", "grid_points": 3}
+    assert build(**fields, price_cap=2.0, price_floor="cost", cost=[1, 0.5]).grids == (
+        (1.0, 1.5, 2.0),
+        (0.5, 1.25, 2.0),
+    )
+    assert build(**fields, firms=1, talk=False, price_cap=3.0).grids == ((0.0, 1.5, 3.0),)
 
 
 def test_initial_prices():
@@ -213,7 +216,7 @@ def test_the_band_holds_the_grid_prices_nearest_to_both_marks():
     settings = build("calvano", collusion_margin="from_nash")
     half = 1.2 / 14 / 2
     assert settings.band == Band(low=-half, high=1.0 + half, tolerance=0.1)
-    nash, joint = settings.marks.nash[0], settings.marks.joint[0]
+    nash, joint = settings.equilibria.nash[0], settings.equilibria.joint[0]
     inside = [settings.band.holds(((price - nash) / (joint - nash),)) for price in settings.grids[0]]
     assert inside == [False, *[True] * 13, False]
     assert build("calvano", collusion_margin=0).band == settings.band
@@ -222,16 +225,16 @@ def test_the_band_holds_the_grid_prices_nearest_to_both_marks():
 @pytest.mark.parametrize("points", [2, 3, 15, 100])
 def test_the_prices_of_a_grid_on_either_side_of_nash_are_nash_play(points):
     settings = build("calvano", grid_points=points)
-    nash, joint = settings.marks.nash[0], settings.marks.joint[0]
+    nash, joint = settings.equilibria.nash[0], settings.equilibria.joint[0]
     where = [(price - nash) / (joint - nash) for price in settings.grids[0]]
     step = where[1] - where[0]
-    for place in where:
-        assert settings.band.holds((place,)) is (place > 0.1 + step / 2 and place < 1 + step / 2)
-    assert not any(settings.band.holds((place,)) for place in where if abs(place) < min(step, 0.1))
+    for position in where:
+        assert settings.band.holds((position,)) is (position > 0.1 + step / 2 and position < 1 + step / 2)
+    assert not any(settings.band.holds((position,)) for position in where if abs(position) < min(step, 0.1))
 
 
 @pytest.mark.parametrize(
-    ("given", "sentence"),
+    ("fields", "sentence"),
     [
         ({"firm": 2}, "did you mean 'firms'"),
         ({"firms": 0}, "firms=0: must be between 1 and 1000"),
@@ -298,13 +301,13 @@ def test_the_prices_of_a_grid_on_either_side_of_nash_are_nash_play(points):
         ({"demand": "linear", "d": 1.0, "cost": (1.0, 1.1)}, "the goods are the same"),
     ],
 )
-def test_impossible_settings_are_refused_in_a_sentence(given, sentence):
+def test_impossible_settings_are_refused_in_a_sentence(fields, sentence):
     with pytest.raises(SettingsError, match=sentence):
-        build(**given)
+        build(**fields)
 
 
 @pytest.mark.parametrize(
-    "given",
+    "fields",
     [
         {"firms": 1000},
         {"firms": 1, "talk": False},
@@ -316,5 +319,5 @@ def test_impossible_settings_are_refused_in_a_sentence(given, sentence):
         {"prices": "grid", "price_floor": build(prices="grid").grids[0][0]},
     ],
 )
-def test_the_edges_of_the_ranges_are_allowed(given):
-    build(**given)
+def test_the_edges_of_the_ranges_are_allowed(fields):
+    build(**fields)

@@ -19,11 +19,11 @@ def path_of_prices(number):
 def advance(env, number, phase, spoken=0, lines=()):
     """Play to round `number`, there to `phase`, there until `spoken` have spoken; return the texts."""
     observations, _ = env.look()
-    said = iter(lines)
+    messages = iter(lines)
     while env.round < number or env.phase != phase or len(env.conversation.messages) < spoken:
         actions = {}
         if env.phase == "talk":
-            text = next(said, "Good morning.") if env.round == number else ""
+            text = next(messages, "Good morning.") if env.round == number else ""
             actions = {env.possible_agents[i]: {"message": text} for i in env.on_turn.tolist()}
         else:
             for i, price in enumerate((path_of_prices(env.round) + (6.0,) * env.n_players)[: env.n_players]):

@@ -13,12 +13,12 @@ class Marked(Recorder):
     """Scripted answers with messages and plans that can be found again."""
 
     async def ask(self, key, request):
-        given = await super().ask(key, request)
+        reply = await super().ask(key, request)
         if key.call in ("talk", "plan"):
             text = f"{key.call} {key.agent} at {key.step}: I think of 7.25."
-            given = type(given)(text, given.usage, "stop", given.model, 0.0)
-            self.log[-1] = (key, request, given)
-        return given
+            reply = type(reply)(text, reply.usage, "stop", reply.model, 0.0)
+            self.log[-1] = (key, request, reply)
+        return reply
 
 
 def by_call(chat, call):
@@ -131,23 +131,23 @@ def test_history_and_averages_as_the_environment_gives_them():
     assert "\n9: " not in prompts[30]
     assert "\n10: " in prompts[30]
     # Published code: averages in planning rounds only.
-    shown = [number for number, prompt in prompts.items() if "Averages over" in prompt]
-    assert shown == [21, 41]
+    rounds_with_averages = [number for number, prompt in prompts.items() if "Averages over" in prompt]
+    assert rounds_with_averages == [21, 41]
     assert "\n1-20: " in prompts[41]
     assert "\n21-40: " in prompts[41]
     env = market(25, talk=False, statistics="every_round")
     _, chat = run(env)
-    shown = [
+    rounds_with_averages = [
         key.step + 1 for key, prompt in chat.prompts("price") if "Averages over" in prompt and key.agent == "firm_0"
     ]
-    assert shown == [21, 22, 23, 24, 25]
+    assert rounds_with_averages == [21, 22, 23, 24, 25]
 
 
 def test_averages_may_be_kept_out_of_the_talk():
-    for shown in (True, False):
-        _, chat = run(market(21), statistics_in_talk=shown)
+    for in_talk in (True, False):
+        _, chat = run(market(21), statistics_in_talk=in_talk)
         talks = [prompt for key, prompt in chat.prompts("talk") if key.step >= 140]
-        assert all(("Averages over" in prompt) == shown for prompt in talks)
+        assert all(("Averages over" in prompt) == in_talk for prompt in talks)
         assert all("Averages over" in prompt for _, prompt in chat.prompts("plan"))
         assert "Averages over" in chat.prompts("price")[-1][1]
 
@@ -156,8 +156,8 @@ def test_the_talk_is_of_this_round_only():
     chat = Marked()
     run(market(3), chat)
     for key, prompt in by_call(chat, "talk"):
-        said = prompt.count("I think of 7.25.")
-        assert said == key.step % 7
+        mentions = prompt.count("I think of 7.25.")
+        assert mentions == key.step % 7
     for _, prompt in by_call(chat, "price"):
         assert prompt.count("I think of 7.25.") == 6
 
@@ -167,8 +167,8 @@ def test_the_forced_first_price_is_asked_for_and_named():
     policy, chat = run(env, Canned(price=["9", "9", "9", "9"]))
     assert [event["prices"] for event in env.events if event["type"] == "round"] == [[2, 2], [9, 9]]
     assert policy.counters.total().fallbacks == 0
-    told = ["have been laid down in advance; yours is 2." in prompt for _, prompt in chat.prompts("price")]
-    assert told == [True, True, False, False]
+    is_announced = ["have been laid down in advance; yours is 2." in prompt for _, prompt in chat.prompts("price")]
+    assert is_announced == [True, True, False, False]
     assert "from 2 to 14" in chat.prompts("price")[0][1]
 
 
@@ -200,10 +200,10 @@ def test_the_first_firms_persona_may_be_used_by_mistake():
 def test_prices_reach_the_environment(prices):
     env = bertrand_v0.parallel_env(prices=prices, rounds=1, talk=False, record=True)
     slots = env.reset(seed=0)[1]["firm_0"]["slots"]
-    wanted = [slots.choices[3][1], slots.choices[11][1]] if slots.choices else [1.234567, 1.9]
-    policy, _ = run(env, Canned(price=[f"{price:.6g}" for price in wanted]))
+    expected = [slots.choices[3][1], slots.choices[11][1]] if slots.choices else [1.234567, 1.9]
+    policy, _ = run(env, Canned(price=[f"{price:.6g}" for price in expected]))
     [event] = [event for event in env.events if event["type"] == "round"]
-    assert event["prices"] == pytest.approx(wanted, rel=1e-5)
+    assert event["prices"] == pytest.approx(expected, rel=1e-5)
     assert policy.counters.of("price").answered == 2
 
 
@@ -237,15 +237,15 @@ def test_files_are_written_with_every_price_and_shown_once(pack):
     chat = Canned(period=[FILED, objects, "1.8", "1.8"])
     env = bertrand_v0.parallel_env(preset="fish", rounds=3, record=True)
     policy, _ = run(env, chat, pack=pack, preset="fish")
-    shown = dict(((key.agent, key.step), prompt) for key, prompt in chat.prompts("period"))
+    prompts = dict(((key.agent, key.step), prompt) for key, prompt in chat.prompts("period"))
     assert [key.call for key, _, _ in chat.log] == ["period"] * 6
-    assert "Try 1.7" not in shown["firm_0", 0]
-    assert '"Try 1.7 next.\\nThen 1.65."' in shown["firm_0", 1]
-    assert '"Dear prices sell little."' in shown["firm_0", 1]
-    assert '"wait"' in shown["firm_1", 1]
-    assert "Try 1.7" not in shown["firm_1", 1]
+    assert "Try 1.7" not in prompts["firm_0", 0]
+    assert '"Try 1.7 next.\\nThen 1.65."' in prompts["firm_0", 1]
+    assert '"Dear prices sell little."' in prompts["firm_0", 1]
+    assert '"wait"' in prompts["firm_1", 1]
+    assert "Try 1.7" not in prompts["firm_1", 1]
     # An answer without files leaves them as they are.
-    assert "Try 1.7" in shown["firm_0", 2]
+    assert "Try 1.7" in prompts["firm_0", 2]
     assert [event["prices"] for event in env.events if event["type"] == "round"][:2] == [[1.75, 1.6], [1.8, 1.8]]
     assert policy.counters.total().fallbacks == 0
 
@@ -277,10 +277,10 @@ def test_the_question_of_fish_et_al_holds_all_that_theirs_does_in_its_order():
             "\nINSIGHTS: ",
             "\nPRICE: the price, a number and nothing after it",
         ]
-        places = [prompt.find(slot) for slot in slots]
-        assert -1 not in places, slots[places.index(-1)]
-        assert places == sorted(places)
-        assert places[0] == 0
+        slot_positions = [prompt.find(slot) for slot in slots]
+        assert -1 not in slot_positions, slots[slot_positions.index(-1)]
+        assert slot_positions == sorted(slot_positions)
+        assert slot_positions[0] == 0
         assert "\n2: 1.75 | " not in prompt
     _, chat = run(bertrand_v0.parallel_env(preset="fish_monopoly", rounds=1), preset="fish", personas="long_run")
     [(_, prompt)] = chat.prompts("period")

@@ -4,9 +4,8 @@ import pytest
 from invoking import assert_sentence, invoke
 from model_studies import answering, play
 
-from llm_coop_envs.policies.llm.journal import frames
+from llm_coop_envs.policies.llm.journal import frames, read_episode
 from llm_coop_envs.policies.llm.testing.answers import scripted_answer
-from llm_coop_envs.policies.llm.transcript import read_episode
 from llm_coop_envs.util.quoting import harmless
 
 ONE = """\

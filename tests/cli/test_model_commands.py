@@ -238,7 +238,7 @@ def test_a_terminal_shows_it_below_the_bar():
         watcher.begin(
             SimpleNamespace(total=3, conditions=[1], manifest={"study": "s", "policies": {}}, folder="f"), 3, 0
         )
-        watcher.asked("7 answers, 2 in flight, [bold]90 tokens, $0.0010")
+        watcher.show_questions("7 answers, 2 in flight, [bold]90 tokens, $0.0010")
         watcher.say("the endpoint [is] back")
         watcher.stopping()
     shown = console.file.getvalue()

@@ -28,9 +28,9 @@ def test_which_episode(everything):
     first = read_recording(everything)
     assert (first.condition, first.seed, first.others) == ("kbc-silent", 0, 11)
     assert "everything: kbc-silent, seed 0 (5 poisson)" in first.title
-    assert first.more == "; 11 more episodes can be named after the run folder"
-    assert replace(first, others=1).more.startswith("; 1 more episode can")
-    assert replace(first, others=0).more == ""
+    assert first.others_note == "; 11 more episodes can be named after the run folder"
+    assert replace(first, others=1).others_note.startswith("; 1 more episode can")
+    assert replace(first, others=0).others_note == ""
     assert read_recording(everything, "bertrand-talk").seed == 0
     assert read_recording(everything, "bertrand-talk", 1).events[0]["seed"] == 1
 

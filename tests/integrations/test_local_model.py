@@ -19,9 +19,9 @@ from llm_coop_envs.policies.llm.chat import ChatError, ChatMessage, ChatRequest
 from llm_coop_envs.policies.llm.clients import Endpoint, connect
 from llm_coop_envs.policies.llm.journal import read_questions
 from llm_coop_envs.policies.llm.local.models import find_weights
-from llm_coop_envs.policies.llm.local.sharing import served
+from llm_coop_envs.policies.llm.local.sharing import serve_models
 from llm_coop_envs.policies.llm.playing.context_window import FRAME
-from llm_coop_envs.policies.llm.playing.tokens import counter_for, estimate_tokens
+from llm_coop_envs.policies.llm.tokens import counter_for, estimate_tokens
 
 pytestmark = [
     pytest.mark.slow,
@@ -169,7 +169,7 @@ def test_a_question_beyond_the_context_is_refused_as_such(tmp_path):
         finally:
             await client.aclose()
 
-    with served([Endpoint(model=f"local:{tmp_path / 'short.gguf'}")], tmp_path, print) as (endpoint,):
+    with serve_models([Endpoint(model=f"local:{tmp_path / 'short.gguf'}")], tmp_path, print) as (endpoint,):
         rows = "7.2951 | 466.563 | 2214.68\n" * 70
         counted = asyncio.run(ask(endpoint, rows)).usage.prompt_tokens
         with pytest.raises(ChatError) as refused:

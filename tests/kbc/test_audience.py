@@ -16,16 +16,16 @@ class Telling(ScriptedPolicy):
 
     def decide(self, request):
         slots = request.info["slots"]
-        known = ",".join(sorted(line.speaker.removeprefix("player_") for line in slots.heard if not line.own))
-        return {"message": f"heard {known}", "choice": 0}
+        speakers = ",".join(sorted(line.speaker.removeprefix("player_") for line in slots.heard if not line.own))
+        return {"message": f"heard {speakers}", "choice": 0}
 
 
-def said(env):
-    found = {}
+def messages_by_talk(env):
+    messages = {}
     for event in env.events:
         if event["type"] == "message":
-            found.setdefault(event["talk"], {})[event["agent"]] = event
-    return found
+            messages.setdefault(event["talk"], {})[event["agent"]] = event
+    return messages
 
 
 CASES = {
@@ -42,11 +42,11 @@ def test_the_parallel_form_is_that_of_one_by_one(name):
     play(env, Telling(), seed=4)
     ears = {agent: set() for agent in env.possible_agents}
     steps = set()
-    for talk in said(env).values():
+    for talk in messages_by_talk(env).values():
         for event in sorted(talk.values(), key=lambda event: event["position"]):
             agent = event["agent"]
-            known = ",".join(sorted(speaker.removeprefix("player_") for _, speaker in ears[agent]))
-            assert event["text"] == f"heard {known}"
+            speakers = ",".join(sorted(speaker.removeprefix("player_") for _, speaker in ears[agent]))
+            assert event["text"] == f"heard {speakers}"
             steps.add(event["step"])
             for hearer in event["hearers"] or env.possible_agents:
                 if hearer != agent:
@@ -57,7 +57,7 @@ def test_the_parallel_form_is_that_of_one_by_one(name):
 def test_groups_hear_their_own_talk_and_all_hear_who_announces():
     env = kbc_v0.parallel_env(players=6, session="single", record=True, **CASES["announced"])
     play(env, Telling(), seed=0)
-    for talk in said(env).values():
+    for talk in messages_by_talk(env).values():
         assert talk["player_0"]["hearers"] == ["player_1", "player_2"]
         assert talk["player_1"]["hearers"] is None
         assert talk["player_5"]["hearers"] == ["player_3", "player_4"]
@@ -65,8 +65,8 @@ def test_groups_hear_their_own_talk_and_all_hear_who_announces():
 
 @pytest.mark.parametrize("wording", ["en-a", "en-b", "de-a"])
 def test_players_are_told_who_hears_them(wording):
-    def texts(**given):
-        env = kbc_v0.parallel_env(players=8, session="single", order="fixed", wording=wording, **given)
+    def texts(**settings):
+        env = kbc_v0.parallel_env(players=8, session="single", order="fixed", wording=wording, **settings)
         observations, _ = env.reset(seed=0)
         return [observations[agent]["text"] for agent in env.possible_agents]
 
@@ -83,7 +83,7 @@ def test_players_are_told_who_hears_them(wording):
 
 
 @pytest.mark.parametrize(
-    ("given", "field"),
+    ("settings", "field"),
     [
         ({"audience": "group"}, "audience"),
         ({"audience": "some"}, "audience"),
@@ -93,9 +93,9 @@ def test_players_are_told_who_hears_them(wording):
         ({"audience": "neighbours", "hearers": 0}, "hearers"),
     ],
 )
-def test_impossible_audiences_are_refused(given, field):
+def test_impossible_audiences_are_refused(settings, field):
     with pytest.raises(SettingsError, match=field):
-        kbc_v0.parallel_env(players=6, **given)
+        kbc_v0.parallel_env(players=6, **settings)
 
 
 def test_settings_of_older_studies_stay_byte_for_byte():
@@ -108,14 +108,14 @@ def test_a_snapshot_in_the_middle_of_a_neighbourhood_s_talk_goes_on_the_same():
             observations, infos = env.look(on_turn=True)
             env.submit(
                 {
-                    agent: {"message": f"{len(infos[agent]['slots'].heard)}", "choice": len(one["messages"])}
-                    for agent, one in observations.items()
+                    agent: {"message": f"{len(infos[agent]['slots'].heard)}", "choice": len(observation["messages"])}
+                    for agent, observation in observations.items()
                 }
             )
         return env.events[-12:]
 
-    given = {"players": 8, "session": "single", "record": True, **CASES["mixed"]}
-    env, other = kbc_v0.parallel_env(**given), kbc_v0.parallel_env(**given)
+    settings = {"players": 8, "session": "single", "record": True, **CASES["mixed"]}
+    env, other = kbc_v0.parallel_env(**settings), kbc_v0.parallel_env(**settings)
     env.begin(seed=1)
     for _ in range(3):
         env.submit({env.possible_agents[i]: {"message": f"from {i}"} for i in env.on_turn.tolist()})

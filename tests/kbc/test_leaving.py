@@ -8,7 +8,7 @@ import pytest
 from llm_coop_envs import kbc_v0
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.kbc.faces.page_scene import PAGE
-from llm_coop_envs.kbc.metrics import episode_metrics, named, round_rows
+from llm_coop_envs.kbc.metrics import episode_metrics, present_choices, round_rows
 from llm_coop_envs.kbc.rules import settle
 from llm_coop_envs.kbc.settings import KBCSettings
 from llm_coop_envs.policies import play
@@ -17,15 +17,15 @@ from llm_coop_envs.policies.kinds import make
 REPEATED = {"players": 5, "session": "repeated", "rounds": 4, "talk_turns": 1, "record": True}
 
 
-def gone(*leaving):
-    return [{"from_round": first, "players": who, "settings": {"present": False}} for first, who in leaving]
+def departures(*leaving):
+    return [{"from_round": first, "players": players, "settings": {"present": False}} for first, players in leaving]
 
 
 def of_type(events, kind):
     return [event for event in events if event["type"] == kind]
 
 
-def played(policy="kbc/uniform", **settings):
+def play_game(policy="kbc/uniform", **settings):
     env = kbc_v0.parallel_env(**REPEATED | settings)
     return env, play(env, make(policy), seed=2)
 
@@ -35,7 +35,7 @@ def played(policy="kbc/uniform", **settings):
 @pytest.mark.parametrize("groups", [None, [3, 2, 4]], ids=["alone", "in groups"])
 def test_a_contest_that_some_have_left_is_that_of_the_others(choices, winner_rule, groups):
     rng = np.random.default_rng(4)
-    there = np.array([0, 2, 3, 5, 6, 8])
+    participants = np.array([0, 2, 3, 5, 6, 8])
     rules = {"choices": choices, "winner_rule": winner_rule, "tolerance": 9, "reward_rule": "amplified"}
     all_, few = (
         KBCSettings(players=9, groups=groups, **rules),
@@ -43,45 +43,49 @@ def test_a_contest_that_some_have_left_is_that_of_the_others(choices, winner_rul
     )
     for _ in range(50):
         numbers = rng.integers(0, 101, 9) if choices == "integer" else rng.uniform(0, 100, 9)
-        found, expected = settle(numbers, all_, there), settle(numbers[there], few)
-        assert (found.mean, found.target, found.count, found.prize) == (
+        settled, expected = settle(numbers, all_, participants), settle(numbers[participants], few)
+        assert (settled.mean, settled.target, settled.count, settled.prize) == (
             expected.mean,
             expected.target,
             expected.count,
             expected.prize,
         )
-        assert found.winners[there].tolist() == expected.winners.tolist()
-        assert found.rewards[there].tolist() == expected.rewards.tolist()
-        assert found.winners.sum() == expected.winners.sum()
+        assert settled.winners[participants].tolist() == expected.winners.tolist()
+        assert settled.rewards[participants].tolist() == expected.rewards.tolist()
+        assert settled.winners.sum() == expected.winners.sum()
 
 
 def test_whoever_leaves_is_done_and_counts_no_more():
-    env, totals = played("kbc/level_k", changes=gone((3, ["player_1", "player_4"])))
+    env, totals = play_game("kbc/level_k", changes=departures((3, ["player_1", "player_4"])))
     assert totals["player_1"] == totals["player_0"] / 2  # all are the same and win in each round
-    (left,) = of_type(env.events, "left")
-    assert (left["round"], left["agents"]) == (3, ["player_1", "player_4"])
+    (departure,) = of_type(env.events, "left")
+    assert (departure["round"], departure["agents"]) == (3, ["player_1", "player_4"])
     for event in of_type(env.events, "round"):
         away = [i for i, number in enumerate(event["choices"]) if number is None]
         assert away == ([1, 4] if event["round"] >= 3 else [])
-        assert event["mean"] == pytest.approx(named(event).mean())
+        assert event["mean"] == pytest.approx(present_choices(event).mean())
         assert event["winners"] == [i for i in range(5) if i not in away]
     speakers = {event["agent"] for event in of_type(env.events, "message") if event["round"] >= 3}
     assert speakers == {"player_0", "player_2", "player_3"}
 
 
 def test_the_others_are_told_in_every_pack():
-    said = {"en-a": "player_1 has left for good", "en-b": "not coming back: player_1", "de-a": "player_1 ist endgültig"}
-    for pack, words in said.items():
-        env = kbc_v0.parallel_env(**REPEATED | {"talk": False, "wording": pack, "changes": gone((3, "player_1"))})
+    sentences = {
+        "en-a": "player_1 has left for good",
+        "en-b": "not coming back: player_1",
+        "de-a": "player_1 ist endgültig",
+    }
+    for pack, sentence in sentences.items():
+        env = kbc_v0.parallel_env(**REPEATED | {"talk": False, "wording": pack, "changes": departures((3, "player_1"))})
         env.reset(seed=0)
         for number in range(1, 5):
             observations, _, done, _, infos = env.step({agent: {"choice": 10} for agent in env.agents})
-            assert (words in observations["player_0"]["text"]) is (number >= 2)
+            assert (sentence in observations["player_0"]["text"]) is (number >= 2)
             assert infos["player_0"]["slots"].players == (5 if number < 2 else 4)
             assert done["player_0"] is (number == 4)
             assert env.observation_space("player_0").contains(observations["player_0"])
         assert "player_1" not in env.agents
-    crowd = kbc_v0.parallel_env(**REPEATED | {"players": 40, "talk": False, "changes": gone((2, "player_1*"))})
+    crowd = kbc_v0.parallel_env(**REPEATED | {"players": 40, "talk": False, "changes": departures((2, "player_1*"))})
     crowd.reset(seed=0)
     observations, *_ = crowd.step({})
     assert "Of the 40 who began, 11 have left for good" in observations["player_0"]["text"]
@@ -90,21 +94,21 @@ def test_the_others_are_told_in_every_pack():
 
 
 def test_until_then_all_is_as_if_nobody_left():
-    env, _ = played("kbc/follower", changes=gone((3, "player_0")))
-    usual, _ = played("kbc/follower")
-    early = [[one for one in game.events[1:] if one["round"] < 3] for game in (env, usual)]
+    env, _ = play_game("kbc/follower", changes=departures((3, "player_0")))
+    usual, _ = play_game("kbc/follower")
+    early = [[event for event in game.events[1:] if event["round"] < 3] for game in (env, usual)]
     assert early[0] == early[1]
 
 
 def test_nested_sessions_count_k():
-    env, _ = played(session="nested", exchanges=3, changes=gone((2, "player_2")))
+    env, _ = play_game(session="nested", exchanges=3, changes=departures((2, "player_2")))
     absent = {event["round"]: event["choices"][2] is None for event in of_type(env.events, "round")}
     assert absent == {0: False, 1: False, 2: True, 3: True}
 
 
 def test_neighbours_and_announcers_close_ranks():
     ring = {"players": 6, "audience": "neighbours", "hearers": 2, "announcers": ["player_1", "player_3"]}
-    env, _ = played("kbc/level_k", **ring, changes=gone((2, "player_3"), (3, "player_0")))
+    env, _ = play_game("kbc/level_k", **ring, changes=departures((2, "player_3"), (3, "player_0")))
     heard = {(event["round"], event["agent"]): event["hearers"] for event in of_type(env.events, "message")}
     assert heard[1, "player_2"] == ["player_1", "player_3"]
     assert heard[2, "player_2"] == ["player_1", "player_4"]
@@ -113,25 +117,25 @@ def test_neighbours_and_announcers_close_ranks():
 
 
 def test_groups_go_on_with_the_members_they_have():
-    env, _ = played(groups=[3, 2], changes=gone((2, "player_0")))
+    env, _ = play_game(groups=[3, 2], changes=departures((2, "player_0")))
     for event in of_type(env.events, "round")[1:]:
         first, second = event["choices"][1:3], event["choices"][3:]
         assert event["group_numbers"] == pytest.approx([np.mean(first), np.mean(second)])
     with pytest.raises(SettingsError, match="leaves nobody of group 2 from round 3 on; one of each group must stay"):
-        played(groups=[3, 2], changes=gone((2, "player_3"), (3, "player_4")))
+        play_game(groups=[3, 2], changes=departures((2, "player_3"), (3, "player_4")))
 
 
 def test_two_must_stay():
-    played(changes=gone((2, ["player_0", "player_1", "player_2"])))
+    play_game(changes=departures((2, ["player_0", "player_1", "player_2"])))
     with pytest.raises(SettingsError, match="leaves 1 of 5 from round 2 on; 2 or more must stay"):
-        played(changes=gone((2, "player_[0-3]")))
+        play_game(changes=departures((2, "player_[0-3]")))
     with pytest.raises(SettingsError, match="nobody can leave before round 1; begin with fewer"):
-        played(session="nested", changes=gone((0, "player_0")))
+        play_game(session="nested", changes=departures((0, "player_0")))
 
 
 @pytest.mark.parametrize("settings", [{}, {"choices": "real", "groups": [2, 3]}], ids=["alone", "in groups"])
 def test_an_episode_goes_on_from_a_snapshot(settings):
-    settings = {**REPEATED, **settings, "talk": False, "changes": gone((2, "player_1"), (4, "player_3"))}
+    settings = {**REPEATED, **settings, "talk": False, "changes": departures((2, "player_1"), (4, "player_3"))}
     env, other = (kbc_v0.parallel_env(**settings) for _ in range(2))
     env.reset(seed=4)
     while env.agents:
@@ -148,7 +152,7 @@ def test_an_episode_goes_on_from_a_snapshot(settings):
 
 
 def test_measures_pages_and_pictures_leave_them_out():
-    env, _ = played(changes=gone((3, "player_1")))
+    env, _ = play_game(changes=departures((3, "player_1")))
     rows = round_rows(env.events)
     assert [row["players"] for row in rows] == [5, 5, 4, 4]
     last = of_type(env.events, "round")[-1]
@@ -164,15 +168,15 @@ def test_measures_pages_and_pictures_leave_them_out():
 
 
 def test_listeners_who_have_left_are_told_nothing():
-    env, _ = played(listeners=[{"on": "winning_number"}], changes=gone((3, "player_1")))
-    told = {event["round"]: event["agents"] for event in of_type(env.events, "news")}
-    assert "player_1" in told[2]
-    assert "player_1" not in told[3]
+    env, _ = play_game(listeners=[{"on": "winning_number"}], changes=departures((3, "player_1")))
+    listeners_by_round = {event["round"]: event["agents"] for event in of_type(env.events, "news")}
+    assert "player_1" in listeners_by_round[2]
+    assert "player_1" not in listeners_by_round[3]
 
 
 @pytest.mark.parametrize("delivery", ["swap", "shuffle"])
 def test_nobody_speaks_under_the_name_of_who_has_left(delivery):
-    env, _ = played("kbc/level_k", delivery=delivery, changes=gone((3, ["player_1", "player_3"])))
+    env, _ = play_game("kbc/level_k", delivery=delivery, changes=departures((3, ["player_1", "player_3"])))
     seeming = [
         (event["round"], event["agent"], event["delivered"]["speaker"]) for event in of_type(env.events, "message")
     ]

@@ -75,28 +75,28 @@ def test_levels_invert_replying_k_times(ratio, offset, k):
     number = 50.0
     for _ in range(k):
         number = float(contest.ratio) * number + float(contest.offset)
-    found = metrics.levels(np.array([number]), contest)
-    assert found[0] == pytest.approx(k)
+    levels = metrics.levels(np.array([number]), contest)
+    assert levels[0] == pytest.approx(k)
 
 
 def test_levels_of_two_thirds_of_the_mean():
     contest = KBCSettings()
-    found = metrics.levels(np.array([100, 66, 50, 1, 0]), contest)
-    assert found[:3].tolist() == [0, 0, 0]
-    assert found[3] == pytest.approx(np.log(1 / 50) / np.log(2 / 3))
-    assert found[3] < found[4] == metrics.MAX_LEVEL == 10
+    levels = metrics.levels(np.array([100, 66, 50, 1, 0]), contest)
+    assert levels[:3].tolist() == [0, 0, 0]
+    assert levels[3] == pytest.approx(np.log(1 / 50) / np.log(2 / 3))
+    assert levels[3] < levels[4] == metrics.MAX_LEVEL == 10
     assert metrics.mean_level(np.array([50, 100 / 3]), contest) == pytest.approx(0.5)
 
 
 def test_levels_of_a_contest_that_runs_upwards():
-    found = metrics.levels(np.array([50, 200 / 3, 10, 0]), KBCSettings(ratio="4/3"))
-    assert found.tolist() == pytest.approx([0, 1, 0, 0])
+    levels = metrics.levels(np.array([50, 200 / 3, 10, 0]), KBCSettings(ratio="4/3"))
+    assert levels.tolist() == pytest.approx([0, 1, 0, 0])
 
 
 def test_levels_where_the_middle_is_below_the_fixed_point():
     # Half plus 40 has its fixed point at 80; 65 is the reply to 50, 90 is beyond 80.
-    found = metrics.levels(np.array([40, 50, 65, 80, 90]), KBCSettings(ratio="1/2", offset=40))
-    assert found.tolist() == pytest.approx([0, 0, 1, 10, 10])
+    levels = metrics.levels(np.array([40, 50, 65, 80, 90]), KBCSettings(ratio="1/2", offset=40))
+    assert levels.tolist() == pytest.approx([0, 0, 1, 10, 10])
 
 
 def test_some_contests_have_no_levels():
@@ -130,8 +130,8 @@ def test_the_file_of_the_reference_names_its_source():
 def test_wasserstein_is_the_mean_move_of_sorted_samples(first, second):
     n = min(len(first), len(second))
     a, b = np.sort(first[:n]), np.sort(second[:n])
-    found = reference.wasserstein(reference.histogram(a, 101), reference.histogram(b, 101))
-    assert found == pytest.approx(np.abs(a - b).mean(), abs=1e-9)
+    distance = reference.wasserstein(reference.histogram(a, 101), reference.histogram(b, 101))
+    assert distance == pytest.approx(np.abs(a - b).mean(), abs=1e-9)
 
 
 def test_total_variation_runs_from_nothing_to_everything():
@@ -198,13 +198,13 @@ def test_rows_and_metrics_of_an_episode():
     assert first["rsd"] == pytest.approx(100 / 3)
     assert last["mean_level"] == pytest.approx(np.log(0.6) / np.log(2 / 3))
     assert (last["nyt_wasserstein"], last["nyt_total_variation"]) == reference.distances(np.array([30, 30]))
-    found = metrics.episode_metrics(env.events)
-    assert (found["decisions"], found["players"], found["messages"], found["reward_mean"]) == (2, 2, 0, 150)
+    row = metrics.episode_metrics(env.events)
+    assert (row["decisions"], row["players"], row["messages"], row["reward_mean"]) == (2, 2, 0, 150)
     for name in ("mean", "variance", "rsd", "modal_share", "unanimous", "target", "n_winners", "mean_level"):
-        assert found[f"{name}_first"] == first[name]
-        assert found[f"{name}_last"] == last[name]
-    json.dumps([found, first, last], allow_nan=False)
-    assert all(not isinstance(value, dict | list) for value in [*found.values(), *first.values()])
+        assert row[f"{name}_first"] == first[name]
+        assert row[f"{name}_last"] == last[name]
+    json.dumps([row, first, last], allow_nan=False)
+    assert all(not isinstance(value, dict | list) for value in [*row.values(), *first.values()])
 
 
 def test_rows_of_group_play_measure_the_players():
@@ -232,8 +232,8 @@ def test_messages_are_counted_by_round():
 def test_an_episode_without_a_decision_has_no_values():
     env = kbc_v0.parallel_env(players=2, record=True)
     env.begin(seed=0)
-    found = metrics.episode_metrics(env.events)
-    assert (found["decisions"], found["reward_mean"], found["variance_last"]) == (0, 0, None)
+    row = metrics.episode_metrics(env.events)
+    assert (row["decisions"], row["reward_mean"], row["variance_last"]) == (0, 0, None)
     assert metrics.round_rows(env.events) == []
 
 
@@ -243,6 +243,6 @@ def test_events_without_a_start_are_refused():
 
 
 def test_every_measure_is_defined():
-    found = metrics.episode_metrics(play([[20, 40]], players=2, session="single", talk=False).events)
-    assert found.keys() == metrics.MEASURES.about.keys()
-    assert set(metrics.MEASURES.headline) <= found.keys()
+    row = metrics.episode_metrics(play([[20, 40]], players=2, session="single", talk=False).events)
+    assert row.keys() == metrics.MEASURES.about.keys()
+    assert set(metrics.MEASURES.headline) <= row.keys()

@@ -34,17 +34,21 @@ def test_the_variance_arms():
 
 def test_what_else_is_measured():
     """Wu et al. 2024, arXiv versions 1 and 2: spread by rule; all versions: answers of models that were asked once."""
-    found = SCENARIO.published["measures"]
-    spread = {one["comparable"]["settings"]["reward_rule"]: one["value"] for one in found if one.get("measure") == RSD}
+    published = SCENARIO.published["measures"]
+    spread = {
+        entry["comparable"]["settings"]["reward_rule"]: entry["value"]
+        for entry in published
+        if entry.get("measure") == RSD
+    }
     assert spread == {"amplified": 27.15, "independent": 27.20, "exclusive": 38.13}
-    assert [one["value"] for one in found if one.get("measure") == "unanimous_last"] == [0.4]
-    asked = {one["title"]: one["value"] for one in found if one.get("measure") == "mean_first"}
+    assert [entry["value"] for entry in published if entry.get("measure") == "unanimous_last"] == [0.4]
+    mean_first = {entry["title"]: entry["value"] for entry in published if entry.get("measure") == "mean_first"}
     # GPT-4, GPT-3.5, Gemini Pro, Claude 2: in versions 1 and 2, and in version 3; and people, from their curve.
-    assert list(asked.values()) == [21, 18, 33, 33, 34, 30, 33, 33, round(float(nyt_density() @ range(101)), 1)]
-    (judged,) = (one["words"] for one in found if "judged" in one["title"])
-    for told in ("amplified 70 %", "independent 50 %", "exclusive 50 %", "all disagreeable 20 %", "mixed 100 %"):
-        assert told in judged
-    assert all(one["source"] and one["comparable"] for one in found)
+    assert list(mean_first.values()) == [21, 18, 33, 33, 34, 30, 33, 33, round(float(nyt_density() @ range(101)), 1)]
+    (judged,) = (entry["words"] for entry in published if "judged" in entry["title"])
+    for phrase in ("amplified 70 %", "independent 50 %", "exclusive 50 %", "all disagreeable 20 %", "mixed 100 %"):
+        assert phrase in judged
+    assert all(entry["source"] and entry["comparable"] for entry in published)
 
 
 def test_of_two_players_the_smaller_number_wins():
@@ -67,10 +71,10 @@ conditions:
 """
     run_study(small_study(text), tmp_path / "run")
     ((section,), _) = read_run(open_run(tmp_path / "run"))
-    axes = [one for one in section.choices()[0].figure.axes if one.axison]
-    titles = [one.get_title(loc="left") for one in axes]
+    axes = [axis for axis in section.choices()[0].figure.axes if axis.axison]
+    titles = [axis.get_title(loc="left") for axis in axes]
     assert titles == ["no talk, players 12", "no talk, players 12", *["nested, of four decisions"] * 4]
-    rows = [round(one.get_subplotspec().rowspan.start) for one in axes]
+    rows = [round(axis.get_subplotspec().rowspan.start) for axis in axes]
     assert rows == [0, 0, 1, 1, 1, 1]
-    notes = [[text.get_text() for text in one.texts] for one in axes]
+    notes = [[text.get_text() for text in axis.texts] for axis in axes]
     assert notes == [[], [], ["k = 0"], ["k = 1"], ["k = 2"], ["k = 3"]]

@@ -52,8 +52,8 @@ def section(run):
         if not section.conditions or section.conditions[-1].condition != episode.condition:
             section.conditions.append(PlayedCondition(condition=episode.condition, who="scripted", color="k"))
         section.conditions[-1].add(episode, section.read)
-    for one in section.conditions:
-        one.end("scripted")
+    for played in section.conditions:
+        played.end("scripted")
     return section
 
 
@@ -67,47 +67,53 @@ def crowds(run, name):
 
 
 def row(tables, title, name, number=0):
-    return [cell.text for cell in [one for one in tables[title].rows if one.name == name][number].cells]
+    return [cell.text for cell in [row for row in tables[title].rows if row.name == name][number].cells]
 
 
 def test_statistics_are_those_of_the_numbers_of_each_kind(run, tables):
-    found = crowds(run, "alone")
-    tall = [crowd.choices[1][crowd.kinds["size"]["tall"]] for crowd in found]
+    contests = crowds(run, "alone")
+    tall = [crowd.choices[1][crowd.kinds["size"]["tall"]] for crowd in contests]
     pooled = np.concatenate(tall)
     values, counts = np.unique(np.round(pooled, 2), return_counts=True)
-    wanted = [np.mean([one.mean() for one in tall]), pooled.min(), pooled.max(), pooled.std(), np.median(pooled)]
-    wanted.append(values[counts.argmax()])
-    shown = row(tables, "Numbers by who named them", "alone, size: tall", 1)
-    assert shown == ["2", *(f"{x:.2f}" for x in wanted)]
+    expected = [
+        np.mean([numbers.mean() for numbers in tall]),
+        pooled.min(),
+        pooled.max(),
+        pooled.std(),
+        np.median(pooled),
+    ]
+    expected.append(values[counts.argmax()])
+    cells = row(tables, "Numbers by who named them", "alone, size: tall", 1)
+    assert cells == ["2", *(f"{x:.2f}" for x in expected)]
 
 
 def test_kinds_are_attributes_and_players_with_their_options(run, tables):
-    names = {one.name for one in tables["Numbers by who named them"].rows}
+    names = {row.name for row in tables["Numbers by who named them"].rows}
     assert {"alone, everybody", "alone, policy: level_k (k = 1)", "alone, policy: uniform"} <= names
     assert not any(name.startswith("nested") for name in names)
     (crowd,) = crowds(run, "groups")
     # In the order of who plays: a group each.
-    assert [np.flatnonzero(who).tolist() for who in crowd.kinds["policy"].values()] == [
+    assert [np.flatnonzero(is_of_kind).tolist() for is_of_kind in crowd.kinds["policy"].values()] == [
         list(range(10 * k, 10 * k + 10)) for k in range(3)
     ]
     assert crowd.groups[0][0] == pytest.approx(100 / 3)
 
 
 def test_winners_and_numbers_below_the_last_target(run, tables):
-    found = crowds(run, "alone")
-    won = [[float((crowd.winners[k] & crowd.kinds["policy"]["uniform"]).sum()) for crowd in found] for k in range(5)]
-    shown = row(tables, "Winners by who they are", "alone, policy: uniform")
-    assert [float(cell) for cell in shown] == pytest.approx([np.mean(x) for x in won], abs=0.06)
+    contests = crowds(run, "alone")
+    won = [[float((crowd.winners[k] & crowd.kinds["policy"]["uniform"]).sum()) for crowd in contests] for k in range(5)]
+    cells = row(tables, "Winners by who they are", "alone, policy: uniform")
+    assert [float(cell) for cell in cells] == pytest.approx([np.mean(x) for x in won], abs=0.06)
     # Level 1 repeats the announced number, up to its rounding: the target is made known with two decimals.
-    assert below_last(found[0], 0, found[0].everybody) is None
-    uniform = found[0].kinds["policy"]["uniform"]
-    share = np.mean(found[0].choices[2][uniform] < round(found[0].targets[1], 2))
-    assert below_last(found[0], 2, uniform) == share
+    assert below_last(contests[0], 0, contests[0].everybody) is None
+    uniform = contests[0].kinds["policy"]["uniform"]
+    share = np.mean(contests[0].choices[2][uniform] < round(contests[0].targets[1], 2))
+    assert below_last(contests[0], 2, uniform) == share
 
 
 def test_published_values_stand_beside_the_conditions_that_they_are_of(tables):
     rows = tables["The large-scale study"].rows
-    assert [[one.name, one.cells[1].text, one.cells[1].below] for one in rows] == [
+    assert [[row.name, row.cells[1].text, row.cells[1].below] for row in rows] == [
         ["alone: per cent below the last winning number, later rounds", "59.7", "the three models"],
         ["groups: number of group 1 in round 1", "39.36", "Mixtral 8x22B"],
         ["groups: number of group 2 in round 1", "21.14", "Qwen2-72B"],
@@ -128,15 +134,19 @@ def test_no_interval_reaches_below_what_can_be(tables):
 
 def test_every_published_value_belongs_to_conditions_of_the_shipped_studies():
     studies = [load_study(name) for name in ("large_scale", "large_scale_targets", "large_scale_people")]
-    known = {one.name: one for study in [*studies, load_study("large_scale_models")] for one in study.conditions}
+    conditions = {
+        condition.name: condition
+        for study in [*studies, load_study("large_scale_models")]
+        for condition in study.conditions
+    }
     published = find_scenario("kbc").published["large_scale"]
     for entry in published["values"]:
         for name in entry["conditions"]:
             like = {"comparable": {**published["comparable"], "settings": entry["settings"]}}
-            assert comparable(known[name], like), entry["title"]
+            assert comparable(conditions[name], like), entry["title"]
         assert ("words" in entry) != ("value" in entry)
     # Half plus 5: what is announced holds the 5, in contrast to the released program.
-    assert known["plus_five"].settings["offset"] == "5"
+    assert conditions["plus_five"].settings["offset"] == "5"
 
 
 def test_the_numbers_of_pan_et_al_are_those_of_their_text():
@@ -167,13 +177,13 @@ def test_the_numbers_of_pan_et_al_are_those_of_their_text():
         ("t_100", "SD"): [8.20],
     }
     log = [19.52, 15.75, 13.53]
-    values = [one for one in find_scenario("kbc").published["large_scale"]["values"] if "value" in one]
-    found = {key: [] for key in text}
-    for one in values:
-        if "log" not in one["title"]:
-            found[one["conditions"][0], one["what"]].append(one["value"])
-    assert found == text
-    assert [one["value"] for one in values if "log" in one["title"]] == log
+    values = [entry for entry in find_scenario("kbc").published["large_scale"]["values"] if "value" in entry]
+    values_by_key = {key: [] for key in text}
+    for entry in values:
+        if "log" not in entry["title"]:
+            values_by_key[entry["conditions"][0], entry["what"]].append(entry["value"])
+    assert values_by_key == text
+    assert [entry["value"] for entry in values if "log" in entry["title"]] == log
 
 
 def test_the_numbers_published_of_groups_agree_with_each_other():

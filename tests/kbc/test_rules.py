@@ -284,8 +284,8 @@ def test_the_real_target_of_whole_results_is_whole():
 @given(st.lists(st.integers(-(2**70), 2**70), min_size=1, max_size=10), st.fractions())
 def test_python_integers_of_any_size_are_exact(values, target):
     for rule in ("nearest", "first_value", "tolerance"):
-        found = exact_winners(np.array(values, dtype=object), target, rule, Fraction(3, 2))
-        assert found.tolist() == brute_winners(values, target, rule, Fraction(3, 2))
+        is_winner = exact_winners(np.array(values, dtype=object), target, rule, Fraction(3, 2))
+        assert is_winner.tolist() == brute_winners(values, target, rule, Fraction(3, 2))
 
 
 @pytest.mark.parametrize(

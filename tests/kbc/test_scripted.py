@@ -52,25 +52,25 @@ def test_levels_stay_in_the_range():
 
 
 def test_levels_start_from_the_announced_mean_in_later_rounds():
-    found = rounds(kbc.LevelK(1), players=3, session="repeated", rounds=3, talk=False, choices="real", offset=1)
+    numbers = rounds(kbc.LevelK(1), players=3, session="repeated", rounds=3, talk=False, choices="real", offset=1)
     # Each round's numbers are the target of the round before; announcements have two decimals.
-    assert found[0] == [pytest.approx(50 * 2 / 3 + 1)] * 3
-    assert found[1] == [pytest.approx(found[0][0] * 2 / 3 + 1, abs=0.005)] * 3
-    assert found[2] == [pytest.approx(found[1][0] * 2 / 3 + 1, abs=0.005)] * 3
+    assert numbers[0] == [pytest.approx(50 * 2 / 3 + 1)] * 3
+    assert numbers[1] == [pytest.approx(numbers[0][0] * 2 / 3 + 1, abs=0.005)] * 3
+    assert numbers[2] == [pytest.approx(numbers[1][0] * 2 / 3 + 1, abs=0.005)] * 3
 
 
 def test_an_announced_mean_outside_the_range_is_moved_into_it():
     # Everyone names 1: target 2/3, announced as 0.67, which gives away 1.005; level 0 then names 1.
     policies = [kbc.Announcer(1), kbc.Announcer(1), kbc.LevelK(0)]
-    found = rounds(policies, players=3, session="repeated", rounds=2, talk=False, high=1)
-    assert found[1][2] == 1
+    numbers = rounds(policies, players=3, session="repeated", rounds=2, talk=False, high=1)
+    assert numbers[1][2] == 1
 
 
 def test_random_level_zero_is_random_until_something_is_announced():
-    found = rounds(kbc.LevelK(0, zero="random"), players=20, session="repeated", rounds=2, talk=False)
-    assert len(set(found[0])) > 10
-    assert len(set(found[1])) == 1
-    assert found[1][0] == pytest.approx(np.mean(found[0]), abs=1)
+    numbers = rounds(kbc.LevelK(0, zero="random"), players=20, session="repeated", rounds=2, talk=False)
+    assert len(set(numbers[0])) > 10
+    assert len(set(numbers[1])) == 1
+    assert numbers[1][0] == pytest.approx(np.mean(numbers[0]), abs=1)
 
 
 def test_uniform_play_has_the_published_variance():
@@ -125,23 +125,23 @@ def test_levels_are_poisson_with_the_published_mean():
 
 
 def test_poisson_players_keep_their_level_and_say_their_number():
-    found = rounds(kbc.Poisson(), players=30, exchanges=1, order="fixed")
+    numbers = rounds(kbc.Poisson(), players=30, exchanges=1, order="fixed")
     policy = kbc.Poisson()
     env = kbc_v0.parallel_env(players=30, exchanges=1, order="fixed", record=True)
     play(env, policy, seed=0)
-    said = {event["agent"]: event["text"] for event in env.events if event["type"] == "message"}
+    texts = {event["agent"]: event["text"] for event in env.events if event["type"] == "message"}
     silent = {agent for agent, level in policy.levels.items() if level == 0}
     assert silent
-    assert set(said) == set(env.possible_agents) - silent
+    assert set(texts) == set(env.possible_agents) - silent
     for i, agent in enumerate(env.possible_agents):
-        if agent in said:
-            assert said[agent] == f"My guess is {found[1][i]}."
-            assert found[0][i] == found[1][i]
+        if agent in texts:
+            assert texts[agent] == f"My guess is {numbers[1][i]}."
+            assert numbers[0][i] == numbers[1][i]
 
 
 def test_announcers_announce_and_keep_their_word():
-    found = rounds(kbc.Announcer(37), players=2, exchanges=1)
-    assert found == [[37, 37], [37, 37]]
+    numbers = rounds(kbc.Announcer(37), players=2, exchanges=1)
+    assert numbers == [[37, 37], [37, 37]]
     assert sayings(kbc.Announcer(37), players=2, exchanges=1) == ["I will name 37. Let us all name it."] * 2
 
 
@@ -160,8 +160,8 @@ def test_announcers_refuse_what_cannot_be_named():
 
 def test_followers_follow_what_they_heard():
     policies = [kbc.Announcer(41), kbc.Follower(), kbc.Follower()]
-    found = rounds(policies, players=3, exchanges=2)
-    assert found == [[41, 33, 33], [41, 41, 41], [41, 41, 41]]
+    numbers = rounds(policies, players=3, exchanges=2)
+    assert numbers == [[41, 33, 33], [41, 41, 41], [41, 41, 41]]
 
 
 def test_followers_that_heard_nothing_reason():
@@ -200,7 +200,7 @@ def test_among_equally_frequent_numbers_the_one_heard_last_counts():
 def test_the_last_number_of_a_message_counts():
     class Talker(kbc.Announcer):
         def say(self, slots):
-            return f"Not 50 but {self.shown(self.fixed)}."
+            return f"Not 50 but {self.spell_number(self.fixed)}."
 
     policies = [Talker(20), Talker(30), kbc.Follower()]
     assert rounds(policies, players=3, session="single", talk_turns=1, order="fixed")[0][2] == 30
@@ -266,8 +266,8 @@ def test_every_policy_plays_legally_and_repeats_itself(name, case):
 
 
 def test_randomness_comes_from_the_given_generator():
-    one = rounds(kbc.UniformNumber(), seed=1, players=10, talk=False)
-    assert one != rounds(kbc.UniformNumber(), seed=2, players=10, talk=False)
+    first = rounds(kbc.UniformNumber(), seed=1, players=10, talk=False)
+    assert first != rounds(kbc.UniformNumber(), seed=2, players=10, talk=False)
 
 
 def test_every_policy_is_described_in_one_line():

@@ -74,7 +74,7 @@ SAYINGS = (
 )
 
 
-def told(name, wording):
+def player_text(name, wording):
     """What `player_1` reads in an episode, step by step, under a line that says where."""
     env = kbc_v0.parallel_env(**EPISODES[name], wording=wording)
     observations, infos = env.reset(seed=6)
@@ -90,8 +90,8 @@ def told(name, wording):
         for i, agent in enumerate(env.agents):
             number = 12 + 11.125 * i + 3 * step
             choice = env.settings.to_choice(number)
-            said = "" if step % 7 == 5 else SAYINGS[step % len(SAYINGS)]
-            actions[agent] = {"choice": choice, "message": said}
+            message = "" if step % 7 == 5 else SAYINGS[step % len(SAYINGS)]
+            actions[agent] = {"choice": choice, "message": message}
         observations, _, _, _, infos = env.step(actions)
         step += 1
 
@@ -100,7 +100,7 @@ def told(name, wording):
 @pytest.mark.parametrize("name", EPISODES)
 def test_texts_are_the_golden_ones(name, wording):
     path = GOLDEN / f"{name}_{wording}.txt"
-    text = told(name, wording)
+    text = player_text(name, wording)
     if WRITE:
         path.parent.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")
@@ -122,7 +122,9 @@ def hint_words():
 @pytest.mark.parametrize("wording", ["en-a", "en-b", "de-a"])
 def test_no_text_says_what_is_studied(wording):
     folder = Path(kbc_v0.parallel_env.home) / "prompts" / wording
-    texts = [told(name, wording) for name in EPISODES] + [p.read_text(encoding="utf-8") for p in folder.glob("*.jinja")]
+    texts = [player_text(name, wording) for name in EPISODES] + [
+        p.read_text(encoding="utf-8") for p in folder.glob("*.jinja")
+    ]
     for text in texts:
         assert [word for word in hint_words() if word in text.lower()] == []
 
@@ -170,11 +172,11 @@ def test_every_rule_shows_in_the_text(wording):
 @pytest.mark.parametrize("wording", ["en-a", "en-b", "de-a"])
 def test_texts_have_no_loose_ends(wording):
     for name in EPISODES:
-        for line in told(name, wording).split("\n"):
+        for line in player_text(name, wording).split("\n"):
             assert line == line.rstrip()
             assert "  " not in line
             assert " ." not in line.replace(" ...", "")
-        assert "\n\n\n\n" not in told(name, wording)
+        assert "\n\n\n\n" not in player_text(name, wording)
 
 
 def test_whole_numbers_have_no_decimal_point():

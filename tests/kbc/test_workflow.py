@@ -53,8 +53,8 @@ def test_own_reasons_are_shown_when_asked_for():
     chat = Canned(choose=[f"Reason {k} is mine alone.\n{60 + k}" for k in range(12)])
     policy, _ = run(kbc_v0.parallel_env(players=3, exchanges=3), chat, own_reasons=2)
     last = [prompt for _, prompt in chat.prompts("choose")][-3]
-    shown = [k for k in range(12) if f'- "Reason {k} is mine alone."' in last]
-    assert shown == [3, 6]
+    reasons_shown = [k for k in range(12) if f'- "Reason {k} is mine alone."' in last]
+    assert reasons_shown == [3, 6]
     assert [round_ for round_, _ in policy.get_state()["player_0"]["notes"]["choose"]] == [0, 1, 2, 3]
     assert all("mine alone" not in prompt for _, prompt in chat.prompts("talk"))
 
@@ -164,8 +164,8 @@ def test_a_second_call_may_read_the_number_of_every_answer():
     answers = ["First 80, then 40 comes to my mind.\n40", "It is 12.\n12"]
     chat = Canned(choose=[*answers, "80", "none", "It is 9.\n9", "9"])
     policy, _ = run(env, chat, extraction=True)
-    asked = [(key.agent, key.attempt) for key, _, _ in chat.log]
-    assert asked == [
+    attempts = [(key.agent, key.attempt) for key, _, _ in chat.log]
+    assert attempts == [
         ("player_0", 0),
         ("player_1", 0),
         ("player_0", 1),
@@ -197,15 +197,15 @@ def test_the_number_alone_may_be_asked_for():
 
 @pytest.mark.parametrize("pack", ["en-a", "en-b", "de-a"])
 def test_what_is_said_of_the_others_stands_where_personas_do(pack):
-    shown = {}
+    prompts_by_agent = {}
     for name in ("none", "rational", "adaptive", "variation", "in_role"):
         _, chat = run(kbc_v0.parallel_env(preset="large_scale", players=2, rounds=1), personas=name, pack=pack)
-        shown[name] = chat.prompts("choose")[0][1]
-    assert len(set(shown.values())) == 5
+        prompts_by_agent[name] = chat.prompts("choose")[0][1]
+    assert len(set(prompts_by_agent.values())) == 5
     # All else is the same, word for word; the second note says what the first says, and more.
     notes = {
-        name: [line for line in text.split("\n") if line not in shown["none"].split("\n")]
-        for name, text in shown.items()
+        name: [line for line in text.split("\n") if line not in prompts_by_agent["none"].split("\n")]
+        for name, text in prompts_by_agent.items()
     }
-    assert [len(found) for found in notes.values()] == [0, 1, 1, 1, 1]
+    assert [len(notes_of_agent) for notes_of_agent in notes.values()] == [0, 1, 1, 1, 1]
     assert notes["adaptive"][0].startswith(notes["rational"][0])

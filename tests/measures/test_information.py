@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from llm_coop_envs.measures.information import InformedChoice, information_measures, same
+from llm_coop_envs.measures.information import InformedChoice, information_measures, is_same
 
 CHOICES = [
     InformedChoice(None, 3.0, (3.0, 7.0)),
@@ -19,7 +19,7 @@ CHOICES = [
 def by_hand(choices, count):
     """A share, and its mean over all ways to deal what was heard, one by one."""
     dealt = [
-        np.mean([count(one.before, one.chosen, heard) for one, heard in zip(choices, order, strict=True)])
+        np.mean([count(one.previous, one.chosen, heard) for one, heard in zip(choices, order, strict=True)])
         for order in itertools.permutations([one.heard for one in choices])
     ]
     return float(dealt[0]), pytest.approx(float(np.mean(dealt)))
@@ -66,7 +66,7 @@ def test_followed_means_the_same_as_what_was_heard():
     heard = rng.choice(chosen[:20], 500) * (1 + rng.choice(steps, 500))
     choices = [InformedChoice(None, float(c), (float(h),)) for c, h in zip(chosen, heard, strict=True)]
     alone = [information_measures([one], numbers=True)["followed_share"] for one in choices]
-    followed = [same(one.chosen, one.heard[0]) for one in choices]
+    followed = [is_same(one.chosen, one.heard[0]) for one in choices]
     assert alone == followed
     assert information_measures(choices, numbers=True)["followed_share"] == np.mean(followed)
     assert 0 < np.mean(followed) < 1

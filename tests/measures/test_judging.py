@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from llm_coop_envs.core.registry import find_scenario
-from llm_coop_envs.measures.judging import agreement, judge, statements, together
+from llm_coop_envs.measures.judging import collect_statements, joint_round_share, judge, measure_agreement
 from llm_coop_envs.measures.rubric import KINDS, MEANINGS, QUESTION, digest
 from llm_coop_envs.policies.llm.chat import ChatReply, Usage
 from llm_coop_envs.policies.llm.playing.settings import LLMSettings
@@ -42,7 +42,7 @@ def said(*messages, chosen=(), scenario="bertrand", **settings):
     for who, choice in chosen:
         one = {"type": "choice", "round": 1, "agent": names[who], "phase": "act", "choice": choice, "flags": []}
         events.append(one if scenario != "evacuation" else {**one, "phase": "exit"})
-    return statements("talk/0", events, found)
+    return collect_statements("talk/0", events, found)
 
 
 def test_rules_tell_proposals_acceptances_promises_false_claims_and_threats_apart():
@@ -57,8 +57,8 @@ def test_rules_tell_proposals_acceptances_promises_false_claims_and_threats_apar
     )
     kinds = ["agreement proposed", "agreement accepted", "false claim", "agreement accepted", "threat", "none"]
     assert [one.by_rules for one in found] == kinds
-    assert [one.done for one in found[:3]] == ["chose the price 1.8", "chose the price 1.8", "chose the price 1.4"]
-    assert [one.text for one in found[1].before] == ["Let us all ask 1.8."]
+    assert [one.action for one in found[:3]] == ["chose the price 1.8", "chose the price 1.8", "chose the price 1.4"]
+    assert [one.text for one in found[1].earlier] == ["Let us all ask 1.8."]
     assert said((0, "I will ask 1.8."))[0].by_rules == "promise"
 
 
@@ -67,7 +67,7 @@ def test_who_is_not_heard_neither_proposes_nor_accepts():
     words = [(0, "I take the left exit.", 2), (1, "I take the left exit.", 2), (2, "I take the left exit.", 0)]
     found = said(*words, chosen=[(0, 1), (1, 1), (2, 1)], scenario="evacuation", **hall)
     assert [one.by_rules for one in found] == ["agreement proposed", "agreement proposed", "agreement accepted"]
-    assert found[0].done == "took left"
+    assert found[0].action == "took left"
 
 
 def test_a_message_cannot_leave_its_quotation_or_change_the_question():
@@ -97,18 +97,18 @@ def test_unreadable_answers_are_asked_for_again_and_then_left_out():
     assert asyncio.run(judge(said((0, "Hello.")), chat, SETTINGS)) == [None]
     assert len(chat.asked) == 3
     assert len({key for key, _ in chat.asked}) == 3
-    found = agreement(said((0, "Hello.")), [None])
+    found = measure_agreement(said((0, "Hello.")), [None])
     assert (found.count, found.kappa, found.low) == (0, 0.0, None)
 
 
 def test_the_agreement_of_two_who_say_the_same_and_of_two_who_do_not():
     found = said((0, "I will ask 1.8."), (1, "I will ask 1.5."), (2, "Hm."), (0, "Or else!"))
-    same = agreement(found, [one.by_rules for one in found])
+    same = measure_agreement(found, [one.by_rules for one in found])
     assert (same.kappa, same.count) == (1.0, 4)
     assert same.first == same.second
     assert {kind for kind, count in same.first.items() if count} == {"promise", "none", "threat"}
     # Two of four alike; by chance 2/4 * 1/4 + 1/4 * 1/4 + 1/4 * 2/4.
-    half = agreement(found, ["promise", "none", "none", "promise"])
+    half = measure_agreement(found, ["promise", "none", "none", "promise"])
     chance = (2 * 2 + 2 * 1) / 16
     assert half.kappa == pytest.approx((0.5 - chance) / (1 - chance))
 
@@ -119,16 +119,16 @@ def test_the_interval_of_agreement_resamples_episodes():
     found = said((0, "I will ask 1.8."), (1, "Hm."))
     many = [replace(one, episode=f"talk/{k}") for k in range(20) for one in found]
     verdicts = ["promise", "none"] * 15 + ["none", "promise"] * 5
-    told = agreement(many, verdicts)
+    told = measure_agreement(many, verdicts)
     assert told.low < told.kappa < told.high
     assert np.isclose(told.kappa, 0.5)
 
 
 def test_together_counts_rounds_in_which_two_propose_or_accept():
     found = said((0, "a"), (1, "b"), (0, "c"))
-    assert together(found, ["agreement proposed", "agreement accepted", "none"]) == 1.0
-    assert together(found, ["agreement proposed", "none", "agreement accepted"]) == 0.0
-    assert together([], []) == 0.0
+    assert joint_round_share(found, ["agreement proposed", "agreement accepted", "none"]) == 1.0
+    assert joint_round_share(found, ["agreement proposed", "none", "agreement accepted"]) == 0.0
+    assert joint_round_share([], []) == 0.0
 
 
 def test_the_rubric_has_a_hash_and_a_meaning_for_each_kind():

@@ -37,7 +37,7 @@ def test_announcements_are_kept_broken_or_not_there():
     names, events, scenario = episode("bertrand", said, [(0, 1.8, []), (1, 1.8, []), (2, 1.5, [])])
     (found,) = talk_rounds(events, scenario.measured)
     assert found.agreement == (1.8, [names[0], names[1]])
-    assert (found.kept, found.broken) == ([names[0], names[1]], [names[2]])
+    assert (found.keepers, found.breakers) == ([names[0], names[1]], [names[2]])
     row = process_measures(events, scenario)
     assert row.keys() == ABOUT.keys()
     assert {name: row[name] for name in list(row)[:6]} == {
@@ -80,7 +80,7 @@ def test_integers_and_options_are_read_as_what_they_stand_for():
         for phase in ("exit", "move")
     ]
     (found,) = talk_rounds(events, scenario.measured)
-    assert (found.kept, found.broken) == ([names[0]], [names[1]])
+    assert (found.keepers, found.breakers) == ([names[0]], [names[1]])
 
 
 def test_on_a_grid_a_choice_is_the_price_it_lists():
@@ -93,7 +93,7 @@ def test_on_a_grid_a_choice_is_the_price_it_lists():
         {"type": "message", "round": 1, "agent": name, "text": f"I will ask {grid[7]:.6g}.", "hearers": None},
         {"type": "choice", "round": 1, "agent": name, "phase": "act", "choice": 7, "flags": []},
     ]
-    assert talk_rounds(events, scenario.measured)[0].kept == [name]
+    assert talk_rounds(events, scenario.measured)[0].keepers == [name]
 
 
 def test_a_scenario_that_does_not_say_what_is_asked_has_topics_alone():
@@ -160,10 +160,10 @@ class Listener(KBCPolicy):
 
     def number(self, slots):
         heard = [number for one in slots.heard if not one.own for number in numbers_in(one.text, 0, 100)]
-        return heard[-1] if heard and self.episode.rng.random() < self.listens else self.anything()
+        return heard[-1] if heard and self.episode.rng.random() < self.listens else self.draw_number()
 
     def say(self, slots):
-        return f"I am thinking of {self.shown(self.anything())}."
+        return f"I am thinking of {self.spell_number(self.draw_number())}."
 
 
 def heard_and_done(policy):

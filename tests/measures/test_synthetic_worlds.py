@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from llm_coop_envs.core.registry import find_scenario, scenarios
-from llm_coop_envs.measures import synthetic_worlds as planted_room
-from llm_coop_envs.measures.synthetic_worlds import RULE, kappa, planted_of, roc, score_worlds
+from llm_coop_envs.measures import synthetic_worlds
+from llm_coop_envs.measures.synthetic_worlds import RULE, find_synthetic_worlds, kappa, roc, score_worlds
 from llm_coop_envs.statistics.intervals import exact_interval
 
-WITH_WORLDS = [name for name in scenarios() if find_scenario(name).planted is not None]
+WITH_WORLDS = [name for name in scenarios() if find_scenario(name).synthetic_worlds is not None]
 
 
 def test_the_curve_of_detectors_that_are_right_random_and_wrong():
@@ -39,22 +39,22 @@ def test_kappa():
 
 @pytest.mark.parametrize("scenario", WITH_WORLDS)
 def test_there_are_five_worlds_or_more_of_both_kinds(scenario):
-    planted = planted_of(scenario)
-    assert len({world.name for world in planted.worlds}) == len(planted.worlds) >= 5
-    assert {world.intent for world in planted.worlds} == {True, False}
-    assert planted.rule in planted.detectors
+    synthetic = find_synthetic_worlds(scenario)
+    assert len({world.name for world in synthetic.worlds}) == len(synthetic.worlds) >= 5
+    assert {world.intent for world in synthetic.worlds} == {True, False}
+    assert synthetic.rule in synthetic.detectors
 
 
 @pytest.mark.parametrize("scenario", WITH_WORLDS)
-def test_a_few_episodes_of_honest_worlds_raise_no_alarm(scenario):
-    planted = planted_of(scenario)
-    scores = score_worlds(scenario, {world.name: 5 for world in planted.worlds if not world.intent})
+def test_a_few_episodes_of_independent_worlds_raise_no_alarm(scenario):
+    synthetic = find_synthetic_worlds(scenario)
+    scores = score_worlds(scenario, {world.name: 5 for world in synthetic.worlds if not world.intent})
     for world, found in scores.items():
-        assert (found[planted.rule] < RULE).all(), world
+        assert (found[synthetic.rule] < RULE).all(), world
 
 
 def test_a_scenario_without_worlds_is_refused(monkeypatch):
-    without = replace(find_scenario("kbc"), planted=None)
-    monkeypatch.setattr(planted_room, "find_scenario", lambda name: without)
+    without = replace(find_scenario("kbc"), synthetic_worlds=None)
+    monkeypatch.setattr(synthetic_worlds, "find_scenario", lambda name: without)
     with pytest.raises(ValueError, match="no worlds"):
-        planted_of("kbc")
+        find_synthetic_worlds("kbc")

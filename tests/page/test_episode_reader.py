@@ -26,7 +26,7 @@ from llm_coop_envs.page.index import Index, Taking
 from llm_coop_envs.page.known_runs import KnownRuns
 from llm_coop_envs.policies import play
 from llm_coop_envs.render.scenes.on_page import face_of
-from llm_coop_envs.runs.devices import devices
+from llm_coop_envs.runs.devices import describe_devices
 from llm_coop_envs.runs.folder import open_run
 
 
@@ -325,7 +325,7 @@ def test_slurm_and_ray_are_named(monkeypatch):
         state=SimpleNamespace(available_resources_per_node=lambda: {"0123456789": {"CPU": 3.0}})
     )
     monkeypatch.setitem(sys.modules, "ray", ray)
-    here, far = devices()
+    here, far = describe_devices()
     assert here["slurm"] == "17_4"
     assert here["cores"] >= 1
     assert (far["host"], far["used"], far["cores"]) == ("far", 5.0, 8.0)

@@ -232,14 +232,14 @@ def test_a_run_that_lacks_episodes_is_drawn_as_far_as_it_goes(everything, tmp_pa
 def sessions(folder, alpha, count=3):
     """A folder as the learner writes it."""
     from llm_coop_envs.baselines.q_learning.learn.settings import QLearningSettings
-    from llm_coop_envs.baselines.q_learning.reproduce.runs import Plan, SessionFolder, _packed
+    from llm_coop_envs.baselines.q_learning.reproduce.runs import Plan, SessionFolder, _pack_row
 
     plan = Plan(settings=QLearningSettings(alpha=alpha))
     game = plan.settings.game()
     SessionFolder.make(folder, plan.to_json())
     strategies = np.full((game.firms, game.states), 9, dtype="<u1")
     row = {"gain": alpha * 2, "last_state": 9 * 15 + 9, "strategies": strategies.tobytes(), "periods": 100_000}
-    lines = [json.dumps(_packed({**row, "session": i})) for i in range(count)]
+    lines = [json.dumps(_pack_row({**row, "session": i})) for i in range(count)]
     (folder / "sessions.jsonl").write_text("\n".join(lines) + "\n")
 
 

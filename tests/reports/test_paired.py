@@ -17,7 +17,7 @@ from llm_coop_envs.reports.run_sections import read_run
 from llm_coop_envs.runs.folder import open_run
 from llm_coop_envs.runs.runner import run_study
 from llm_coop_envs.statistics.comparison import ALPHA, fewest_pairs, holm
-from llm_coop_envs.studies.study import Condition
+from llm_coop_envs.studies.conditions import Condition
 
 PAIRS = """\
 name: pairs

@@ -101,7 +101,7 @@ def test_nothing_of_the_prefix_is_asked_twice(tmp_path, source, arms):
             assert prefix
             assert len(prefix) < len(recorded)
             events, usual = run.read_events(arm.name, seed)[1], original.read_events(before, seed)[1]
-            if arm.treated:
+            if arm.is_treated:
                 assert copied == prefix
                 newly += len(here) - len(copied)
                 plain = [[e for e in one if e["round"] < AT and e["type"] != "start"] for one in (events, usual)]

@@ -35,7 +35,7 @@ def test_an_episode_is_claimed_once(run):
     assert one.claim((0, 1))
     assert not other.claim((0, 1))
     assert other.claim((0, 2))
-    assert one.elsewhere() == other.elsewhere() == 1
+    assert one.count_elsewhere() == other.count_elsewhere() == 1
 
 
 def test_what_a_part_left_goes_to_those_that_start_later(tmp_path):
@@ -49,7 +49,7 @@ def test_what_a_part_left_goes_to_those_that_start_later(tmp_path):
     later = Claims(run, "c")
     later.take_over(seeds)
     assert later.claim(seeds[0])
-    assert playing.elsewhere() == 1
+    assert playing.count_elsewhere() == 1
 
 
 def test_a_written_episode_is_claimed_by_nobody(run, tmp_path):
@@ -117,12 +117,12 @@ def test_a_part_that_looks_just_before_another_ends_the_run_has_not_stopped(run,
     other = Claims(run, "b")
     other.claim((0, 2))
 
-    def elsewhere(claims):
+    def count_elsewhere(claims):
         other.close()
         assert run_study(small_study(), run.folder, access=ModelAccess(part="c")).complete
         return 0
 
-    monkeypatch.setattr(Claims, "elsewhere", elsewhere)
+    monkeypatch.setattr(Claims, "count_elsewhere", count_elsewhere)
     assert run_study(small_study(), run.folder, access=ModelAccess(part="a")).complete
     assert open_run(run.folder).complete
 

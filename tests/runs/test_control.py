@@ -16,7 +16,7 @@ from small import KBC, contents, small_study
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.page.known_runs import KnownRuns
 from llm_coop_envs.runs import control
-from llm_coop_envs.runs.control import listening, live, order, sessions
+from llm_coop_envs.runs.control import listen_for_orders, order, query_sessions, read_sessions
 from llm_coop_envs.runs.folder import open_run
 from llm_coop_envs.runs.runner import run_study
 from llm_coop_envs.runs.steering import Steering
@@ -194,7 +194,7 @@ def test_events_of_rules_can_be_read_while_they_play(tmp_path, workers):
     with in_background(lambda: run_study(small_study(text), folder, workers=workers)) as found:
 
         def look():
-            told = live(folder).get("main", {"playing": {}})["playing"]
+            told = query_sessions(folder).get("main", {"playing": {}})["playing"]
             for name, one in told.items():
                 with contextlib.suppress(RunError):  # it is finished by now
                     what = {"do": "events", "episode": name, "first": 0, "most": 10}
@@ -206,7 +206,7 @@ def test_events_of_rules_can_be_read_while_they_play(tmp_path, workers):
 
         by = until(look)
         if workers > 1:
-            assert len(until(lambda: live(folder)["main"]["devices"])) > 1
+            assert len(until(lambda: query_sessions(folder)["main"]["devices"])) > 1
         order(folder, {"do": "stop"})
     assert not found["value"].complete
     assert not control.socket_path(by).exists()
@@ -218,8 +218,8 @@ def far(tmp_path, monkeypatch):
     here = socket.gethostname()
     monkeypatch.setattr(control, "LOOK_SECONDS", 0.05)
     monkeypatch.setattr(socket, "gethostname", lambda: "far")
-    steering = Steering(told={"finished": 2})
-    with listening(tmp_path, "a", steering) as why:
+    steering = Steering(progress={"finished": 2})
+    with listen_for_orders(tmp_path, "a", steering) as why:
         assert why == ""
         monkeypatch.setattr(socket, "gethostname", lambda: here)
         yield tmp_path, steering
@@ -233,10 +233,10 @@ def test_a_session_elsewhere_does_what_is_left_for_it_in_the_folder(far):
     assert order(folder, {"do": "resume"})["a"]["paused"] is False
     with pytest.raises(RunError, match="must be an integer"):
         order(folder, {"do": "limit", "most": 0})
-    found = until(lambda: live(folder))
+    found = until(lambda: query_sessions(folder))
     assert found["a"]["finished"] == 2
     order(folder, {"do": "pause"})
-    until(lambda: live(folder)["a"]["paused"])
+    until(lambda: query_sessions(folder)["a"]["paused"])
 
 
 def test_what_other_users_leave_is_not_done(far, monkeypatch):
@@ -253,7 +253,7 @@ def test_what_was_left_for_a_session_that_is_gone_is_not_done_by_the_next(tmp_pa
     monkeypatch.setattr(control, "LOOK_SECONDS", 0.05)
     (tmp_path / ".order-main.json").write_text('{"do": "stop"}')
     stopped = []
-    with listening(tmp_path, "main", Steering(stop=lambda: stopped.append(1))):
+    with listen_for_orders(tmp_path, "main", Steering(stop=lambda: stopped.append(1))):
         time.sleep(0.3)
     assert not stopped
 
@@ -261,15 +261,15 @@ def test_what_was_left_for_a_session_that_is_gone_is_not_done_by_the_next(tmp_pa
 def test_a_silent_session_elsewhere_counts_as_gone(tmp_path):
     told = {"name": "0" * 16, "host": "far", "pid": 1, "answer": {"paused": False}}
     (tmp_path / ".control-a.json").write_text(json.dumps(told))
-    assert live(tmp_path) == {"a": {"paused": False}}
+    assert query_sessions(tmp_path) == {"a": {"paused": False}}
     os.utime(tmp_path / ".order-a.json", (1, 1))
-    assert live(tmp_path) == {}
+    assert query_sessions(tmp_path) == {}
 
 
 @pytest.fixture
 def steered(tmp_path):
-    steering = Steering(told={"finished": 0})
-    with listening(tmp_path, "main", steering) as why:
+    steering = Steering(progress={"finished": 0})
+    with listen_for_orders(tmp_path, "main", steering) as why:
         assert why == ""
         yield tmp_path, steering
 
@@ -298,7 +298,7 @@ def test_what_is_no_order_is_refused(steered, what):
 
 def test_what_is_nested_too_deep_ends_nobody(steered):
     folder, _ = steered
-    (session,) = sessions(folder)
+    (session,) = read_sessions(folder)
     with socket.socket(socket.AF_UNIX) as talk:
         talk.connect(str(control.socket_path(session["name"])))
         talk.sendall(b"[" * 60_000 + b"\n")
@@ -308,7 +308,7 @@ def test_what_is_nested_too_deep_ends_nobody(steered):
 
 def test_a_silent_peer_keeps_nobody_out_for_long(steered, monkeypatch):
     folder, _ = steered
-    (session,) = sessions(folder)
+    (session,) = read_sessions(folder)
     monkeypatch.setattr(control, "ANSWER_SECONDS", 0.2)
     with socket.socket(socket.AF_UNIX) as silent:
         silent.connect(str(control._own_folder() / session["name"]))
@@ -319,7 +319,7 @@ def test_a_silent_peer_keeps_nobody_out_for_long(steered, monkeypatch):
 
 def test_the_socket_lies_where_nobody_else_may_go(steered, tmp_path, monkeypatch):
     folder, _ = steered
-    (session,) = sessions(folder)
+    (session,) = read_sessions(folder)
     place = control._own_folder()
     assert stat.S_IMODE(place.stat().st_mode) == 0o700
     assert len(str(place / session["name"])) < 104
@@ -328,7 +328,7 @@ def test_the_socket_lies_where_nobody_else_may_go(steered, tmp_path, monkeypatch
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     with pytest.raises(RunError, match="not a folder of this user alone"):
         control._own_folder()
-    with listening(tmp_path, "other", Steering()) as why:
+    with listen_for_orders(tmp_path, "other", Steering()) as why:
         assert "cannot be paused or steered" in why  # and the run goes on
 
 
@@ -336,7 +336,7 @@ def test_a_long_folder_name_needs_no_long_socket(tmp_path, monkeypatch):
     deep = tmp_path / ("d" * 100) / ("e" * 100)
     deep.mkdir(parents=True)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(deep))
-    with listening(deep, "main", Steering()) as why:
+    with listen_for_orders(deep, "main", Steering()) as why:
         assert why == ""
         assert order(deep, {"do": "status"})["main"]["paused"] is False
 
@@ -356,7 +356,7 @@ def test_pointers_lead_nowhere_else(tmp_path):
 
 def test_leaving_costs_nothing(tmp_path):
     """The thread is woken; on a socket that was shut down it would spin for seconds."""
-    with listening(tmp_path, "main", Steering()):
+    with listen_for_orders(tmp_path, "main", Steering()):
         time.sleep(0.1)
         began, used = time.monotonic(), time.process_time()
     assert time.monotonic() - began < 2
@@ -365,11 +365,11 @@ def test_leaving_costs_nothing(tmp_path):
 
 def test_nothing_is_left_behind(steered):
     folder, _ = steered
-    (session,) = sessions(folder)
+    (session,) = read_sessions(folder)
     (folder / "sub").mkdir()
-    with listening(folder / "sub", "main", Steering()):
-        (other,) = sessions(folder / "sub")
-    assert sessions(folder / "sub") == []
+    with listen_for_orders(folder / "sub", "main", Steering()):
+        (other,) = read_sessions(folder / "sub")
+    assert read_sessions(folder / "sub") == []
     assert not (control._own_folder() / other["name"]).exists()
     assert (control._own_folder() / session["name"]).exists()
 

@@ -42,7 +42,7 @@ def played(folder, person, scenario="kbc", **options):
 def test_a_game_is_a_run_like_any_other(tmp_path):
     folder = tmp_path / "game"
     result = played(folder, Person(), settings={"players": 3}, others="announcer {number: 15}", seed=4)
-    assert (result.kept, result.left, result.reason) == (True, False, "all decisions made")
+    assert (result.is_recorded, result.person_left, result.reason) == (True, False, "all decisions made")
     run = open_run(folder)
     assert run.complete
     assert run.manifest["policies"] == {"human": "human", "kbc/announcer": "scripted"}
@@ -72,7 +72,7 @@ def test_whoever_leaves_keeps_what_was_played(tmp_path, scenario):
     folder = tmp_path / "game"
     options = {"settings": settings, "preset": preset, "others": others}
     result = played(folder, Person(leave_after=5), scenario, **options)
-    assert (result.kept, result.left, result.reason) == (True, True, "left: enough")
+    assert (result.is_recorded, result.person_left, result.reason) == (True, True, "left: enough")
     _, events = open_run(folder).read_events("played", 0)
     assert events[-1] | {"step": 0, "round": 0} == {
         "type": "end",
@@ -103,7 +103,7 @@ def test_ctrl_c_while_others_think_keeps_what_was_played(tmp_path):
         return await task
 
     result = asyncio.run(broken_off())
-    assert (result.kept, result.left) == (True, True)
+    assert (result.is_recorded, result.person_left) == (True, True)
     assert open_run(tmp_path / "game").complete
 
 

@@ -23,13 +23,13 @@ from llm_coop_envs.runs.human_window import play_in_window
 def game(folder, scenario, **options):
     found, result = asyncio.run(play_in_window(plan_game(scenario, **options), lambda: folder))
     assert found == folder
-    return result, open_run(folder).read_events("played", 0)[1] if result.kept else []
+    return result, open_run(folder).read_events("played", 0)[1] if result.is_recorded else []
 
 
 def test_a_contest_in_the_window(tmp_path, typed_in_window):
     typed_in_window("33", "שלום 🙂 let us say 20", "20", "", "x", "20", "", "20")
     result, events = game(tmp_path / "game", "kbc", settings={"players": 4})
-    assert (result.kept, result.left) == (True, False)
+    assert (result.is_recorded, result.person_left) == (True, False)
     mine = [event for event in events if event.get("agent") == "player_0"]
     assert [event["choice"] for event in mine if event["type"] == "choice"] == [33, 20, 20, 20]
     assert [event["text"] for event in mine if event["type"] == "message"] == ["שלום 🙂 let us say 20"]
@@ -39,7 +39,7 @@ def test_prices_in_the_window(tmp_path, typed_in_window):
     typed_in_window("7", "7.5", "15", "8", "6")
     options = {"preset": "team_up_linear", "settings": {"talk": False, "rounds": 4}}
     result, events = game(tmp_path / "game", "bertrand", others="best_reply", **options)
-    assert not result.left
+    assert not result.person_left
     assert [e["choice"] for e in events if e.get("agent") == "firm_0" and e["type"] == "choice"] == [7, 7.5, 8, 6]
 
 
@@ -47,7 +47,7 @@ def test_an_evacuation_with_arrow_keys(tmp_path, typed_in_window):
     windows, _ = typed_in_window("right", pygame.K_SPACE, pygame.K_KP5, pygame.K_UP, pygame.K_PAGEUP)
     options = {"preset": "small", "settings": {"people": 2, "talk": False, "replan_probability": 0.0}}
     result, events = game(tmp_path / "game", "evacuation", **options)
-    assert (result.left, result.reason) == (True, "left: the window was closed")
+    assert (result.person_left, result.reason) == (True, "left: the window was closed")
     mine = [e for e in events if e.get("agent") == "evacuee_0" and e["type"] == "choice"]
     names = {7: "stay", 6: "up", 11: "up and right"}
     assert [names.get(e["choice"], e["choice"]) for e in mine] == [2, "stay", "stay", "up", "up and right"]
@@ -63,7 +63,7 @@ def test_impossible_steps_are_told_and_asked_again(tmp_path, typed_in_window):
     _, problems = typed_in_window("bottom", pygame.K_DOWN, pygame.K_UP, pygame.K_UP)
     options = {"preset": "small", "settings": {"people": 1, "talk": False, "replan_probability": 0.0}}
     result, events = game(tmp_path / "game", "evacuation", **options)
-    assert result.kept
+    assert result.is_recorded
     assert len(problems) == 1
     assert problems[0].startswith("'down' is not possible now; type one of a (right)")
     assert [event["choice"] for event in events if event["type"] == "choice"] == [0, 6, 6]
@@ -134,7 +134,7 @@ def test_a_scenario_without_pictures_shows_the_question(tmp_path, typed_in_windo
     monkeypatch.setitem(registry._registered, "toy", TOY)
     windows, problems = typed_in_window("hello", "4", "7", "3", "", "1", None)
     result, events = game(tmp_path / "game", "toy", settings={"rounds": 3})
-    assert result.left
+    assert result.person_left
     assert [e["choice"] for e in events if e.get("agent") == "player_0" and e["type"] == "choice"] == [3, 1]
     assert problems == [
         "4 is out of range; type a number from 0 to 3.",

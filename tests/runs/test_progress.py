@@ -7,7 +7,7 @@ import pytest
 
 from llm_coop_envs.runs import progress
 from llm_coop_envs.runs.progress import counting, waiting, working
-from llm_coop_envs.runs.remaining import TimeLeft, clock, count_of
+from llm_coop_envs.runs.remaining import TimeLeft, count_of, format_clock
 
 
 @pytest.fixture
@@ -63,25 +63,25 @@ def test_episodes_side_by_side_have_a_remaining_time():
         return SimpleNamespace(round=round, settings=SimpleNamespace(rounds=rounds))
 
     left = TimeLeft(4)
-    assert left.left(0.0, begun=False) is None
+    assert left.seconds_left(0.0, begun=False) is None
     left.follow((0, 0), at(11))  # from the journal: it took no time
-    assert left.left(10.0, begun=False) is None
+    assert left.seconds_left(10.0, begun=False) is None
     left.follow((0, 1), at(1))
-    assert left.left(10.0, begun=True) is None
+    assert left.seconds_left(10.0, begun=True) is None
     left.follow((0, 1), at(11))
-    assert left.left(14.0, begun=True) is None  # too early to say
+    assert left.seconds_left(14.0, begun=True) is None  # too early to say
     # Half an episode in 50 s, and three are left.
-    assert left.left(60.0, begun=True) == pytest.approx(50 * 3 / 0.5)
+    assert left.seconds_left(60.0, begun=True) == pytest.approx(50 * 3 / 0.5)
     left.shares[(0, 0)] = left.shares[(0, 1)] = 1.0
     left.shares[(0, 2)] = 1.0
     left.follow((0, 3), at(1))
-    assert left.left(110.0, begun=True) == pytest.approx(100 * 1 / 1.5)
+    assert left.seconds_left(110.0, begun=True) == pytest.approx(100 * 1 / 1.5)
     left.follow((0, 3), at(3))  # slower than the others: a tenth in 90 s
-    assert left.left(200.0, begun=True) == pytest.approx(90 * 0.9 / 0.1)
+    assert left.seconds_left(200.0, begun=True) == pytest.approx(90 * 0.9 / 0.1)
     left.follow((0, 4), SimpleNamespace(round=3, settings=SimpleNamespace()))
     assert left.shares[(0, 4)] == 0
 
 
 def test_words():
-    assert (clock(59.6), clock(3725)) == ("1:00", "1:02:05")
+    assert (format_clock(59.6), format_clock(3725)) == ("1:00", "1:02:05")
     assert (count_of(1, "more episode"), count_of(0, "episode")) == ("1 more episode", "0 episodes")

@@ -13,12 +13,12 @@ import pyarrow.parquet as pq
 import pytest
 from small import ALL, KBC, command, contents, events_in, llm_coop, long_study, small_study
 
+from llm_coop_envs.core.base_policy import ScriptedPolicy
 from llm_coop_envs.errors import MissingExtra, RunError, StudyError
 from llm_coop_envs.kbc import scripted as kbc
-from llm_coop_envs.policies.base import ScriptedPolicy
 from llm_coop_envs.runs.episode import episode_randomness
 from llm_coop_envs.runs.folder import open_run
-from llm_coop_envs.runs.remaining import estimate
+from llm_coop_envs.runs.remaining import estimate_seconds
 from llm_coop_envs.runs.runner import run_study
 from llm_coop_envs.runs.watcher import Watcher
 from llm_coop_envs.storage.folder import INTERRUPTED
@@ -288,9 +288,9 @@ def test_the_number_of_workers_is_checked(tmp_path):
 
 
 def test_estimates():
-    assert estimate([2, 3], [[1.0, 3.0], []]) == 2 * 2.0 + 3 * 2.0
-    assert estimate([0, 1], [[1.0], [10.0]]) == 10.0
-    assert estimate([5], [[]]) == 0.0
+    assert estimate_seconds([2, 3], [[1.0, 3.0], []]) == 2 * 2.0 + 3 * 2.0
+    assert estimate_seconds([0, 1], [[1.0], [10.0]]) == 10.0
+    assert estimate_seconds([5], [[]]) == 0.0
 
 
 def until_some_events(process, folder, count):

@@ -181,7 +181,7 @@ def test_what_decides_no_episode_is_none_of_the_rules(scenario):
     found = find_scenario(scenario)
     files = {f"{path.parent.name}/{path.name}" for path in program._rules(found.env_class)}
     assert {f"{scenario}/env.py", f"{scenario}/scripted.py", "faces/workflow.py", "core/array_env.py"} <= files
-    others = (found.scene, found.picture, found.page, found.report, found.bench, found.planted)
+    others = (found.scene, found.picture, found.page, found.report, found.scorecard, found.synthetic_worlds)
     assert not {f"faces/{reference.partition(':')[0].rpartition('.')[2]}.py" for reference in others} & files
     assert not {"util/ray_cluster.py", "core/rendering.py"} & files
     assert not {"faces/comparison_report.py", "faces/drawing_room.py", "faces/report_crowd.py"} & files

@@ -7,8 +7,9 @@ from llm_coop_envs.errors import StudyError
 from llm_coop_envs.policies.llm.journal import read_questions
 from llm_coop_envs.runs.folder import open_run
 from llm_coop_envs.runs.runner import run_study
+from llm_coop_envs.studies.conditions import Condition
 from llm_coop_envs.studies.seating import read_player, read_seat, with_players
-from llm_coop_envs.studies.study import Condition, parse_study
+from llm_coop_envs.studies.study import parse_study
 
 STUDY = """\
 name: treated
@@ -83,7 +84,7 @@ def test_a_model_goes_on_as_somebody_else():
 
 def parse_study_digest(study):
     """The digest hangs on what is played alone, not on where models are reached."""
-    reached = tuple(one.reached(lambda player: {"base_url": "http://elsewhere"}) for one in study.conditions)
+    reached = tuple(one.with_endpoints(lambda player: {"base_url": "http://elsewhere"}) for one in study.conditions)
     assert all(player.endpoint for one in reached for player in one.players if "llm" in player.policy)
     return type(study)(**{**vars(study), "conditions": reached}).digest
 

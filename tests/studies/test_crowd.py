@@ -14,8 +14,9 @@ from llm_coop_envs.runs.folder import open_run
 from llm_coop_envs.runs.model_access import ModelAccess
 from llm_coop_envs.runs.runner import run_study
 from llm_coop_envs.runs.tables import read_episodes
+from llm_coop_envs.studies.conditions import Condition
 from llm_coop_envs.studies.seating import read_player, with_players
-from llm_coop_envs.studies.study import Condition, parse_study
+from llm_coop_envs.studies.study import parse_study
 
 PEOPLE = """\
     population:

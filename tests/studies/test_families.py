@@ -12,9 +12,9 @@ from llm_coop_envs.reports.run_sections import read_run
 from llm_coop_envs.runs.folder import open_run, study_of
 from llm_coop_envs.runs.runner import run_study
 from llm_coop_envs.statistics.comparison import ALPHA
-from llm_coop_envs.studies.families import Primary, comparisons, too_few_seeds
+from llm_coop_envs.studies.families import Primary, comparisons
 from llm_coop_envs.studies.selection import select
-from llm_coop_envs.studies.study import load_study, shipped_studies
+from llm_coop_envs.studies.study import load_study, shipped_studies, too_few_seeds
 
 ARMS = """\
 name: arms
@@ -41,7 +41,7 @@ def test_every_test_of_a_shipped_study_can_find_something(name):
     if study.primary is None:
         return
     assert len(study.primary.why.split()) > 5
-    tested = [second for _, second in pairs if study.primary.tests(second.name)]
+    tested = [second for _, second in pairs if study.primary.covers(second.name)]
     headline = {one for second in tested for one in second.spec.measured.headline}
     assert set(study.primary.measures) <= set(study.measures or headline)
     tests = len(tested) * len(study.primary.measures)
@@ -93,13 +93,13 @@ def test_a_family_of_what_is_not_there_is_refused(old, new, words):
 
 def test_a_named_condition_means_those_that_are_made_of_it():
     family = Primary(measures=("a",), conditions=("talk",), why="")
-    assert [family.tests(name) for name in ("talk", "talk-gpt", "talking", "no_talk")] == [True, True, False, False]
+    assert [family.covers(name) for name in ("talk", "talk-gpt", "talking", "no_talk")] == [True, True, False, False]
 
 
 def test_what_is_no_test_is_shown_without_a_claim(tmp_path):
     run_study(small_study(ARMS), tmp_path / "run")
     run = open_run(tmp_path / "run")
-    primary = Primary.of(run.manifest)
+    primary = Primary.from_manifest(run.manifest)
     assert study_of(run).primary == primary == small_study(ARMS).primary
     sections, _ = read_run(run)
     arms = paired_arms(sections, run.manifest["measures"], (), primary)

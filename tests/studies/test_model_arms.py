@@ -9,10 +9,11 @@ from invoking import assert_sentence, invoke
 from llm_coop_envs.errors import StudyError
 from llm_coop_envs.policies.llm.playing.settings import LLMSettings
 from llm_coop_envs.policies.llm.testing.server import ScriptedServer, in_thread
-from llm_coop_envs.studies.families import comparisons, too_few_seeds
+from llm_coop_envs.studies.conditions import Condition
+from llm_coop_envs.studies.families import comparisons
 from llm_coop_envs.studies.seating import read_player, with_each, with_players
 from llm_coop_envs.studies.selection import select
-from llm_coop_envs.studies.study import Condition, load_study, parse_study
+from llm_coop_envs.studies.study import load_study, parse_study, too_few_seeds
 
 ARMS = """\
 name: arms

@@ -14,7 +14,7 @@ from llm_coop_envs.studies import players
 def test_a_short_name_is_completed():
     name = next(iter(POLICIES))
     assert players.full_name("kbc", name) == f"kbc/{name}" == players.full_name("kbc", f"kbc/{name}")
-    assert players.label(f"kbc/{name}") == "scripted"
+    assert players.policy_label(f"kbc/{name}") == "scripted"
 
 
 def test_an_unknown_name_is_refused_with_what_there_is():
@@ -34,7 +34,7 @@ def test_a_kind_is_asked_with_its_argument(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "kind_of_a_test", SimpleNamespace(LABEL="tested", check=check, make=make))
     monkeypatch.setattr(kinds, "KINDS", {"tested": "kind_of_a_test"})
     assert players.full_name("bertrand", "tested:a:b") == "tested:a:b"
-    assert players.label("tested:a:b") == "tested"
+    assert players.policy_label("tested:a:b") == "tested"
     players.check_policy("bertrand", "tested:a:b", {"x": 1})
     assert asked == [("bertrand", "a:b", {"x": 1})]
     assert players.make_policy("bertrand", "tested", {}, "a chat") == ("bertrand", "", {}, "a chat")

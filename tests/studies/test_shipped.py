@@ -10,7 +10,7 @@ from model_studies import answering, asking
 
 from llm_coop_envs.core.registry import scenarios
 from llm_coop_envs.runs.runner import run_study
-from llm_coop_envs.studies.players import learns
+from llm_coop_envs.studies.players import may_learn
 from llm_coop_envs.studies.seating import read_player, with_players
 from llm_coop_envs.studies.selection import select
 from llm_coop_envs.studies.study import Study, check_players, load_study, shipped_studies
@@ -28,7 +28,7 @@ def named(condition, study):
 
 def all_of(studies):
     conditions = [named(one, study.name) for study in studies for one in select(study, reduced=True).conditions]
-    plain = [one for one in conditions if not any(map(learns, one.policies))]
+    plain = [one for one in conditions if not any(map(may_learn, one.policies))]
     return Study(name="all", description="", seed=0, conditions=tuple(plain), measures=(), text="{}")
 
 

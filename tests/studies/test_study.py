@@ -10,8 +10,9 @@ from llm_coop_envs.runs.folder import make_run, open_run
 from llm_coop_envs.runs.remaining import missing_episodes
 from llm_coop_envs.runs.runner import run_study
 from llm_coop_envs.studies import study as studies
+from llm_coop_envs.studies.conditions import Condition, assign_seats
 from llm_coop_envs.studies.selection import select
-from llm_coop_envs.studies.study import Condition, assign_seats, load_study, parse_study
+from llm_coop_envs.studies.study import load_study, parse_study
 
 GOOD = """\
 name: tiny

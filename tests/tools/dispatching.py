@@ -5,11 +5,11 @@ import random
 
 from llm_tools import TurnedClock, key, question, reply
 
-from llm_coop_envs.policies.llm.asking.counters import RequestCounters
 from llm_coop_envs.policies.llm.asking.dispatch import Dispatcher
 from llm_coop_envs.policies.llm.asking.queue import Job, Queue
 from llm_coop_envs.policies.llm.chat import RunStopped
 from llm_coop_envs.policies.llm.clients.endpoint import Limits, Retry
+from llm_coop_envs.policies.llm.totals import RequestCounters
 
 
 class Bench:

@@ -25,8 +25,8 @@ def in_journal(folder, use, **fields):
 
 async def record(journal, number, answer=None, **fields):
     asked = question(f"question {number}", **fields)
-    await journal.sent(key(number), asked.digest(), tokens=100, usd=0.5)
-    await journal.answered(key(number), asked, asked.digest(), answer or reply(f"{number}"), tokens=15, usd=0.25)
+    await journal.record_attempt(key(number), asked.digest(), tokens=100, usd=0.5)
+    await journal.record_answer(key(number), asked, asked.digest(), answer or reply(f"{number}"), tokens=15, usd=0.25)
 
 
 async def nothing(journal):

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from llm_coop_envs.core.base_policy import ScriptedPolicy
 from llm_coop_envs.core.policy import Request
-from llm_coop_envs.policies.base import ScriptedPolicy
 
 
 class Copying(ScriptedPolicy):

@@ -14,7 +14,7 @@ import pyarrow.parquet  # noqa: F401  # imported before the fork, as all of the 
 from llm_coop_envs import bertrand_v0, evacuation_v0, kbc_v0
 from llm_coop_envs.policies.llm.asking.live import open_chat as open_chat
 from llm_coop_envs.policies.llm.clients import lean as lean
-from llm_coop_envs.runs.folder import described_models
+from llm_coop_envs.runs.folder import describe_models
 from llm_coop_envs.runs.model_access import ModelAccess
 from llm_coop_envs.runs.runner import run_study
 from llm_coop_envs.storage.folder import versions
@@ -35,7 +35,7 @@ def main():
     # Likewise made before the fork: scenarios with their wordings, the policy with its prompts.
     for scenario in (bertrand_v0, evacuation_v0, kbc_v0):
         scenario.parallel_env().reset(seed=0)
-    described_models(with_players(parse_study(KBC, "study.yaml"), read_player("llm:scripted")))
+    describe_models(with_players(parse_study(KBC, "study.yaml"), read_player("llm:scripted")))
     versions()
     for line in sys.stdin:
         child = os.fork()

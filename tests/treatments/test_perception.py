@@ -265,7 +265,7 @@ def test_numbers_are_as_far_off_as_words(name):
                 expected["own_group_last"] = last.group_numbers[slots.group - 1] / 100
                 expected["lowest_group_last"] = min(last.group_numbers) / 100
         elif name == "bertrand" and slots.history:
-            marks = env.settings.marks
+            marks = env.settings.equilibria
             expected = {
                 f"rival_price_{k}": (price - marks.nash[0]) / (marks.joint[0] - marks.nash[0])
                 for k, price in enumerate(slots.history[-1].rival_prices, 1)

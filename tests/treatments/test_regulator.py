@@ -107,7 +107,7 @@ def test_what_it_stops_is_never_heard_and_what_it_sends_back_is_said_anew():
 def test_a_price_that_it_stops_is_replaced_by_the_nash_price():
     env = market(["veto"], on=["choices"])
     drive(env, lambda slots: "veto" if slots.value > 1.8 else "allow")
-    assert told(env, "round")[0]["prices"] == pytest.approx(env.marks.nash)
+    assert told(env, "round")[0]["prices"] == pytest.approx(env.equilibria.nash)
 
 
 @pytest.mark.parametrize(("reports", "paid"), [((), (3.0, 3.0)), (("firm_1",), (3.0, 0.75))])

@@ -1,7 +1,7 @@
-"""What greedy strategies do and are worth: limit cycles, profit gain, equilibrium play, Q-loss.
+"""Analyse greedy strategies: limit cycles, profit gain, equilibrium play, Q-loss.
 
-All functions take a `Game` and strategies as integer arrays (firms, states); they do not care who made them. Deviations
-and re-pairing are in `responses.py`.
+All functions take a `Game` and strategies as integer arrays (firms, states), from whatever learner. Deviations and
+re-pairing are in `responses.py`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llm_coop_envs.baselines.q_learning.learn.game import Floats, Game, Ints
+from llm_coop_envs.baselines.q_learning.learn.strategies import greedy_actions, next_states, strategy_q, strategy_values
 from llm_coop_envs.bertrand.deviation import TIE
 from llm_coop_envs.bertrand.paths import CYCLE_CLASSES
 from llm_coop_envs.bertrand.rules import profit_gain
@@ -21,13 +22,13 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class LimitCycle:
-    """The states that greedy play ends up repeating.
+    """The states that greedy play repeats in the end.
 
     Attributes:
-        states: (length,) in the order of play, beginning with the one that is reached first.
-        choices: (length, firms) price indices asked on the way into each of these states.
-        prices: (length, firms).
-        profits: (length, firms).
+        states: (length,) in the order of play, from the one that is reached first.
+        choices: (length, firms) the price indices that lead into each of these states.
+        prices: (length, firms) the prices of `choices`.
+        profits: (length, firms) the profits at these prices.
     """
 
     states: Ints
@@ -37,7 +38,7 @@ class LimitCycle:
 
     @property
     def length(self) -> int:
-        """How many periods until it repeats."""
+        """The number of periods until play repeats."""
         return len(self.states)
 
     @property
@@ -48,25 +49,16 @@ class LimitCycle:
         return CYCLE_CLASSES[2] if self.length == 2 else CYCLE_CLASSES[3]
 
 
-def greedy_actions(game: Game, strategies: Ints) -> Ints:
-    """(states,) the action the strategies play in each state."""
-    return game.action(np.asarray(strategies).T)
-
-
-def next_states(game: Game, strategies: Ints) -> Ints:
-    """(states,) the state that follows each state when everybody follows the strategies."""
-    return game.after(np.arange(game.states), greedy_actions(game, strategies))
-
-
 def limit_cycle(game: Game, strategies: Ints, start: int) -> LimitCycle:
     """Follow the strategies from a state until play repeats itself."""
     actions = greedy_actions(game, strategies)
     path: dict[int, int] = {}
-    state = int(game.after(int(start), actions[start]))
+    state = int(game.next_state(int(start), actions[start]))
     while state not in path:
         path[state] = len(path)
-        state = int(game.after(state, actions[state]))
-    # As in the authors' code, the cycle is named from the state after the first visit of the repeated one.
+        state = int(game.next_state(state, actions[state]))
+    # As in the authors' code, the cycle starts at the state after the repeated one. Example: the path a b c b has the
+    # cycle (c, b).
     states = np.array([*list(path)[path[state] + 1 :], state], dtype=np.int64)
     choices = np.asarray(strategies)[:, np.roll(states, 1)].T.astype(np.int64)
     return LimitCycle(states, choices, game.price_of(choices), game.profits[game.action(choices)])
@@ -74,7 +66,7 @@ def limit_cycle(game: Game, strategies: Ints, start: int) -> LimitCycle:
 
 def cycle_gain(game: Game, cycle: LimitCycle) -> float:
     """The profit gain Delta over a cycle (Calvano et al. 2020): 0 at Nash, 1 at joint profit."""
-    return float(profit_gain(cycle.profits.mean(axis=0), game.marks))
+    return float(profit_gain(cycle.profits.mean(axis=0), game.equilibria))
 
 
 def firm_gains(game: Game, cycle: LimitCycle) -> Floats:
@@ -82,56 +74,21 @@ def firm_gains(game: Game, cycle: LimitCycle) -> Floats:
 
     A firm's gain is measured between its own Nash and joint profit, as in the authors' tables.
     """
-    nash, joint = np.array(game.marks.nash_profit), np.array(game.marks.joint_profit)
+    nash, joint = np.array(game.equilibria.nash_profit), np.array(game.equilibria.joint_profit)
     return np.asarray((cycle.profits.mean(axis=0) - nash) / (joint - nash))
 
 
 def cycle_index(game: Game, cycle: LimitCycle) -> float:
     """The collusiveness index of EconEvals (arXiv 2503.18825) of endless play: the mean price, 0 at Nash, 1 at joint.
 
-    They average over periods 249 to 299 of one run; a cycle repeats for ever, so its mean is taken.
+    They average over periods 249 to 299 of one run; here the mean over the cycle is taken, which repeats for ever.
     """
-    nash, joint = float(np.mean(game.marks.nash)), float(np.mean(game.marks.joint))
+    nash, joint = float(np.mean(game.equilibria.nash)), float(np.mean(game.equilibria.joint))
     return float(np.clip((cycle.prices.mean() - nash) / (joint - nash), 0.0, 1.0))
 
 
-def strategy_values(game: Game, strategies: Ints) -> Floats:
-    """(firms, states) discounted profits from each state when everybody follows the strategies for ever."""
-    actions = greedy_actions(game, strategies)
-    step = game.after(np.arange(game.states), actions)
-    values: Floats = game.profits[actions].T.copy()
-    factor = np.array(game.delta)[:, None]
-    # After k doublings `values` covers 2^k periods and `step` jumps 2^k periods ahead.
-    while factor.max() > 0.0:
-        values += factor * values[:, step]
-        step, factor = step[step], factor * factor
-    return values
-
-
-def strategy_q(game: Game, strategies: Ints, *, misread: bool = False) -> Floats:
-    """(firms, states, m) what a firm gets if it asks a price once and everybody follows the strategies after that.
-
-    Calvano et al. 2020 call this the true Q matrix of the strategies. With `misread` the past is remembered wrongly in
-    the first period, as the authors' code does; see `Game.misread`.
-    """
-    values = strategy_values(game, strategies)
-    states = np.arange(game.states)[:, None]
-    remembered = game.misread(states) if misread else states
-    base = greedy_actions(game, strategies)[:, None]
-    own = np.arange(game.points)[None, :]
-    found = np.empty((game.firms, game.states, game.points))
-    for i in range(game.firms):
-        weight = game.points ** (game.firms - 1 - i)
-        action = base + (own - np.asarray(strategies)[i].astype(np.int64)[:, None]) * weight
-        found[i] = game.profits[action, i] + game.delta[i] * values[i, game.after(remembered, action)]
-    return found
-
-
 def best_reply_values(game: Game, strategies: Ints) -> Floats:
-    """(firms, states) what each firm could get at most, at any time, against the others' strategies.
-
-    Found by policy iteration: improve on the current reply everywhere until nothing improves.
-    """
+    """(firms, states) the value of each firm's best plan against the others' strategies, by policy iteration."""
     best = np.empty((game.firms, game.states))
     for i in range(game.firms):
         reply = np.array(strategies, dtype=np.int64)
@@ -148,13 +105,13 @@ def best_reply_values(game: Game, strategies: Ints) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class EquilibriumPlay:
-    """Where strategies are best replies to each other.
+    """The states in which strategies are best replies to each other.
 
     Attributes:
         on_path: whether every firm replies best in every state of the cycle ("equilibrium play on path").
-        everywhere: whether every firm does in every state.
+        everywhere: whether every firm replies best in every state.
         share: share of all states in which all firms reply best.
-        best: (firms, states) where each firm replies best.
+        best: (firms, states) whether each firm replies best.
     """
 
     on_path: bool
@@ -164,7 +121,7 @@ class EquilibriumPlay:
 
 
 def _best_and_own(game: Game, strategies: Ints, misread: bool = False) -> tuple[Floats, Floats]:
-    """(firms, states) each: the best price's value, and that of the price the strategy asks."""
+    """The values of the best price and of the strategy's price, both (firms, states)."""
     q = strategy_q(game, strategies, misread=misread)
     own = np.take_along_axis(q, np.asarray(strategies).astype(np.int64)[:, :, None], axis=2)
     return q.max(axis=2), own[:, :, 0]
@@ -173,16 +130,16 @@ def _best_and_own(game: Game, strategies: Ints, misread: bool = False) -> tuple[
 def equilibrium_play(
     game: Game, strategies: Ints, cycle: LimitCycle, definition: str = "one_shot", *, misread: bool = False
 ) -> EquilibriumPlay:
-    """Check where strategies are best replies to each other.
+    """Find the states in which strategies are best replies to each other.
 
     Args:
-        game: what is played.
-        strategies: (firms, states).
-        cycle: the path.
-        definition: `"one_shot"` (the authors' code, behind their Table I; default): no single price other than the
-            strategy's is worth more when the firm follows its own strategy afterwards; `"full"` (their text): the
-            strategy is worth as much as the best of all plans against the rivals' strategies.
-        misread: for `"one_shot"`: as the authors' code does with two rounds of memory; see `Game.misread`.
+        game: the game that is played.
+        strategies: (firms, states) price indices.
+        cycle: the limit cycle.
+        definition: `"one_shot"` (the authors' code, behind their Table I; default): no other price is worth more if
+            the firm follows its own strategy afterwards; `"full"` (their text): the strategy is worth as much as the
+            best of all plans against the rivals' strategies.
+        misread: with `"one_shot"`, read states as the authors' code does; see `Game.misread`.
 
     Raises:
         ValueError: there is no such definition.
@@ -205,7 +162,7 @@ def equilibrium_play(
 
 @dataclass(frozen=True, kw_only=True)
 class QLoss:
-    """How much of the best one-shot deviation's value the strategies forgo, as a share of it, mean over the firms.
+    """The share of the best one-shot deviation's value that the strategies forgo, mean over firms.
 
     Attributes:
         on_path: mean over the cycle's states.
@@ -220,7 +177,7 @@ class QLoss:
 
 
 def q_loss(game: Game, strategies: Ints, cycle: LimitCycle) -> QLoss:
-    """The loss (max_p Q(s, p) - Q(s, strategy)) / |max_p Q(s, p)| with the strategies' own Q matrix."""
+    """Compute (max_p Q(s, p) - Q(s, strategy)) / |max_p Q(s, p)| with the strategies' own Q matrix."""
     top, own = _best_and_own(game, strategies)
     loss = ((top - own) / np.abs(top)).mean(axis=0)
     off = np.ones(game.states, dtype=bool)

@@ -1,4 +1,4 @@
-"""One row of numbers per session, and their summary over sessions."""
+"""Measure a session as one row, and summarise rows over sessions."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ Row = dict[str, Any]
 def session_row(
     settings: QLearningSettings, game: Game, session: Session, *, deep: bool = True, misread: bool = False
 ) -> Row:
-    """Everything that is kept of a session, as JSON scalars, lists and bytes.
+    """Measure a session, as JSON scalars, lists and bytes.
 
     Args:
-        settings: what learned.
+        settings: the learners.
         game: `settings.game()`.
-        session: what it ended with.
-        deep: also what needs the value of every state: equilibrium play, Q-loss, the answer to a deviation to the
-            static best reply.
-        misread: analyse as the authors' code does: with two rounds of memory see `Game.misread`; and where firms have
-            different prices, `answer` is of the first firm's prices with the same indices, as in their table of unequal
-            qualities. Q-loss and `returning` stay as they are.
+        session: the session's result.
+        deep: also measure what needs the value of every state: equilibrium play, Q-loss, and the answer to a deviation
+            to the static best reply.
+        misread: analyse as the authors' code does: with two rounds of memory see `Game.misread`; where firms have
+            different prices, `answer` uses the first firm's prices at the same indices, as in their table of unequal
+            qualities. Q-loss and `returning` are not affected.
 
     Returns:
         `session`, `periods` (window included), `time` (periods - window, as Calvano et al. 2020 report it),
@@ -96,36 +96,37 @@ def summary(rows: Sequence[Row]) -> Row:
 
     Returns:
         `sessions`, `converged` (how many), mean, standard deviation and standard error of `gain` and `time`, quantiles
-        of `gain`, means of `price` and `index`, shares of the cycle classes; if the rows are deep also `equilibrium`,
-        `loss_on_path`, `loss_off_path`, `all_returning` (share of sessions in which every state leads back), and over
-        all deviations alike `answer`, `unprofitable`, `paid`, `punishment`. All but `all_returning` with a standard
-        error, `..._se`: sessions are what is sampled, however many deviations each has.
+        of `gain`, means of `price` and `index`, shares of the cycle classes. Deep rows add `equilibrium`,
+        `loss_on_path`, `loss_off_path`, `all_returning` (share of sessions in which every state leads back to the
+        cycle), and, over all deviations, `answer`, `unprofitable`, `paid`, `punishment`. All of these but
+        `all_returning` have a standard error `..._se`, for which sessions are the sample, however many deviations each
+        has.
     """
     count = len(rows)
     gain, time = _column(rows, "gain"), _column(rows, "time")
-    found: Row = {"sessions": count, "converged": int(_column(rows, "converged").sum())}
+    means: Row = {"sessions": count, "converged": int(_column(rows, "converged").sum())}
     for name, values in (("gain", gain), ("time", time)):
-        found[name] = float(values.mean())
-        found[f"{name}_sd"] = float(values.std())
-        found[f"{name}_se"] = float(values.std(ddof=1) / np.sqrt(count)) if count > 1 else float("nan")
-    found["time_median"], found["time_min"], found["time_max"] = (
+        means[name] = float(values.mean())
+        means[f"{name}_sd"] = float(values.std())
+        means[f"{name}_se"] = float(values.std(ddof=1) / np.sqrt(count)) if count > 1 else float("nan")
+    means["time_median"], means["time_min"], means["time_max"] = (
         float(x) for x in (np.median(time), time.min(), time.max())
     )
-    found["gain_quantiles"] = [float(x) for x in np.quantile(gain, [0.05, 0.25, 0.5, 0.75, 0.95])]
-    found["price"], found["index"] = (float(_column(rows, name).mean()) for name in ("price", "index"))
-    found["firm_gains"] = np.mean([row["firm_gains"] for row in rows], axis=0).tolist()
-    found["cycle_classes"] = {kind: sum(row["cycle_class"] == kind for row in rows) / count for kind in CYCLE_CLASSES}
+    means["gain_quantiles"] = [float(x) for x in np.quantile(gain, [0.05, 0.25, 0.5, 0.75, 0.95])]
+    means["price"], means["index"] = (float(_column(rows, name).mean()) for name in ("price", "index"))
+    means["firm_gains"] = np.mean([row["firm_gains"] for row in rows], axis=0).tolist()
+    means["cycle_classes"] = {kind: sum(row["cycle_class"] == kind for row in rows) / count for kind in CYCLE_CLASSES}
     if "equilibrium" in rows[0]:
         for name in ("equilibrium", "loss_on_path", "loss_off_path"):
-            found |= mean_over(rows, name)
-        found["all_returning"] = float((_column(rows, "returning") == 1.0).mean())
+            means |= mean_over(rows, name)
+        means["all_returning"] = float((_column(rows, "returning") == 1.0).mean())
         for name in ("answer", "unprofitable", "paid", "punishment"):
-            found |= mean_over(rows, name, _column(rows, "deviations"))
-    return found
+            means |= mean_over(rows, name, _column(rows, "deviations"))
+    return means
 
 
 def mean_over(rows: Sequence[Row], name: str, weights: Any = None) -> Row:
-    """A mean over sessions, weighted perhaps, and its standard error: that of a ratio of two means."""
+    """The mean of a measure over sessions, optionally weighted, and its standard error, that of a ratio of means."""
     values, count = _column(rows, name), len(rows)
     counts = np.ones(count) if weights is None else weights
     mean = float(np.average(values, weights=counts))

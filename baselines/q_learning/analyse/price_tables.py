@@ -1,7 +1,7 @@
-"""What follows each cut from each price, over many sessions: Tables II, III, A2 and A3 of Calvano et al. (2020).
+"""The answer to each deviation from each price, over many sessions: Tables II, III, A2 and A3 of Calvano et al. 2020.
 
-Sessions that end in one pair of prices are looked at, as theirs are: each firm is forced once to each of its prices,
-and both follow their strategies afterwards. Rows are the prices before, columns those that a firm is forced to.
+As in the paper, only sessions count that end in one pair of prices. Each firm is forced once to each of its prices, and
+both follow their strategies afterwards. Rows are the prices before, columns the prices that a firm is forced to.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from llm_coop_envs.baselines.q_learning.analyse.analysis import strategy_q
 from llm_coop_envs.baselines.q_learning.analyse.responses import deviation_price, impulse_response
 from llm_coop_envs.baselines.q_learning.analyse.stored import StoredRun
 from llm_coop_envs.baselines.q_learning.learn.game import Floats, Ints
+from llm_coop_envs.baselines.q_learning.learn.strategies import strategy_q
 
 PUBLISHED_AS = {"answer": "Table II a", "own": "Table II b", "worth": "Table III a", "unprofitable": "Table III b"}
 
 QUANTILES = (0.025, 0.25, 0.75, 0.975)
-"""What Figure 5 of Calvano et al. 2020 draws beside the mean."""
+"""The quantiles that Figure 5 of Calvano et al. 2020 draws beside the mean."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,9 +29,9 @@ class PriceTables:
     Attributes:
         share: (m,) how often each price is the deviator's price before.
         means: (m, m) by name: `answer`, the rival's price change in the period after the deviation, as a share; `own`,
-            the deviator's; `worth`, its discounted profits relative to not deviating; `unprofitable`, how often these
-            are lower (a deviation to the price before is not).
-        errors: their standard errors, sessions being what is sampled.
+            the deviator's price change; `worth`, its discounted profits relative to not deviating; `unprofitable`, how
+            often these are lower (never for a deviation to the price before).
+        errors: (m, m) by name: standard errors, with sessions as the sample.
     """
 
     share: Floats
@@ -40,57 +40,57 @@ class PriceTables:
 
 
 def price_tables(run: StoredRun) -> PriceTables:
-    """The tables of a run of two firms with one round of memory.
+    """Compute the tables of a run of two firms with one round of memory.
 
     Raises:
-        ValueError: other firms or another memory, or no session that ends in one pair of prices.
+        ValueError: the run has other firms or another memory, or no session ends in one pair of prices.
     """
     game = run.game
     if game.firms != 2 or game.memory != 1:
         raise ValueError("the tables are of two firms with a memory of one round")
     points = game.points
-    found: dict[str, list[Floats]] = {name: [] for name in PUBLISHED_AS}
-    before: list[Ints] = []
+    tables: dict[str, list[Floats]] = {name: [] for name in PUBLISHED_AS}
+    prices_before: list[Ints] = []
     for strategies, cycle in zip(run.strategies, run.cycles, strict=True):
         if cycle.length != 1:
             continue
-        state, asked = int(cycle.states[0]), cycle.choices[0]
+        state, prices = int(cycle.states[0]), cycle.choices[0]
         q = strategy_q(game, strategies)
-        before.append(asked)
+        prices_before.append(prices)
         table = {name: np.empty((2, points)) for name in PUBLISHED_AS}
         for firm in (0, 1):
             weight = points ** (1 - firm)
-            after = game.action(asked) + (np.arange(points) - asked[firm]) * weight
-            own, rival = (game.prices[i][strategies[i, after]] for i in (firm, 1 - firm))
-            usual = q[firm, state, asked[firm]]
-            table["answer"][firm] = rival / game.prices[1 - firm][asked[1 - firm]] - 1.0
+            next_states = game.action(prices) + (np.arange(points) - prices[firm]) * weight
+            own, rival = (game.prices[i][strategies[i, next_states]] for i in (firm, 1 - firm))
+            usual = q[firm, state, prices[firm]]
+            table["answer"][firm] = rival / game.prices[1 - firm][prices[1 - firm]] - 1.0
             table["own"][firm] = own / game.prices[firm] - 1.0
             table["worth"][firm] = q[firm, state] / usual - 1.0
             table["unprofitable"][firm] = q[firm, state] < usual
         for name, value in table.items():
-            # What is asked anyway is no deviation.
-            value[[0, 1], asked] = 0.0
-            found[name].append(value)
-    if not before:
+            # Asking the usual price is no deviation.
+            value[[0, 1], prices] = 0.0
+            tables[name].append(value)
+    if not prices_before:
         raise ValueError("no session ends in one pair of prices")
-    places = np.array(before)
+    usual_prices = np.array(prices_before)
     means, errors = {}, {}
-    for name, values in found.items():
-        means[name], errors[name] = _by_price(np.array(values), places, points)
-    return PriceTables(np.bincount(places.ravel(), minlength=points) / places.size, means, errors)
+    for name, values in tables.items():
+        means[name], errors[name] = _by_price(np.array(values), usual_prices, points)
+    return PriceTables(np.bincount(usual_prices.ravel(), minlength=points) / usual_prices.size, means, errors)
 
 
-def _by_price(values: Floats, places: Ints, points: int) -> tuple[Floats, Floats]:
-    """Means (m, m) and their standard errors of values (sessions, 2, m) by the price before."""
+def _by_price(values: Floats, usual_prices: Ints, points: int) -> tuple[Floats, Floats]:
+    """Means (m, m), and their standard errors, of values (sessions, 2, m) by the usual prices (sessions, 2)."""
     mean, error = np.full((points, points), np.nan), np.full((points, points), np.nan)
     for price in range(points):
-        chosen = places == price
+        chosen = usual_prices == price
         counts = chosen.sum(axis=1)
         total = counts.sum()
         if not total:
             continue
         mean[price] = (values * chosen[:, :, None]).sum(axis=(0, 1)) / total
-        # Both firms of a session may stand at this price: a ratio of sums over sessions.
+        # Both firms of a session may ask this price, so the mean is a ratio of sums over sessions.
         off = ((values - mean[price]) * chosen[:, :, None]).sum(axis=1)
         if total > 1:
             error[price] = np.sqrt((off**2).sum(axis=0)) / total
@@ -99,14 +99,14 @@ def _by_price(values: Floats, places: Ints, points: int) -> tuple[Floats, Floats
 
 @dataclass(frozen=True, eq=False)
 class Spread:
-    """How prices move after the static best reply, from the commonest price before (Figures 5 and A9).
+    """How prices move after a deviation to the static best reply, from the commonest price (Figures 5 and A9).
 
     Attributes:
-        price: that price.
-        sessions: how many end there.
+        price: the commonest price.
+        sessions: how many sessions end at it.
         deviator: (periods + 1, 1 + quantiles) mean and `QUANTILES` of the deviator's price less the price before, from
-            the period before the deviation on.
-        rival: the same of its rival, from the price that is commonest for it.
+            the period before the deviation on, over deviators whose price before is the commonest.
+        rival: the same for rivals.
     """
 
     price: float
@@ -116,15 +116,16 @@ class Spread:
 
 
 def spread(run: StoredRun, *, symmetric: bool, periods: int = 10) -> Spread:
-    """The spread of the answers of a run of two firms.
+    """Compute the spread of answers in a run of two firms.
 
     Args:
         run: the sessions.
-        symmetric: only sessions that end in one price for both (Figure 5), or in one price each (Figure A9).
-        periods: how many periods from the deviation on.
+        symmetric: take only sessions that end in the same price for both (Figure 5), else all that end in one price
+            each (Figure A9).
+        periods: number of periods from the deviation on.
 
     Raises:
-        ValueError: no session ends so.
+        ValueError: no session ends that way, or there are not two firms.
     """
     game = run.game
     chosen = [
@@ -140,23 +141,23 @@ def spread(run: StoredRun, *, symmetric: bool, periods: int = 10) -> Spread:
         for firm in (0, 1):
             price = deviation_price(game, strategies, cycle, 0, firm, "best_reply")
             answer = impulse_response(game, strategies, cycle, firm=firm, price=price, horizon=periods)
-            for found, who in zip(paths, (firm, 1 - firm), strict=True):
-                if cycle.choices[0, who] == commonest:
-                    found.append(np.concatenate([[0.0], answer.prices[:, who] - answer.before[who]]))
-    summed = [np.column_stack([np.mean(found, axis=0), *np.quantile(found, QUANTILES, axis=0)]) for found in paths]
+            for path, shown_firm in zip(paths, (firm, 1 - firm), strict=True):
+                if cycle.choices[0, shown_firm] == commonest:
+                    path.append(np.concatenate([[0.0], answer.prices[:, shown_firm] - answer.before[shown_firm]]))
+    summed = [np.column_stack([np.mean(path, axis=0), *np.quantile(path, QUANTILES, axis=0)]) for path in paths]
     count = sum(commonest in cycle.choices[0] for _, cycle in chosen)
     return Spread(float(game.prices[0, commonest]), count, *summed)
 
 
 def mean_strategies(run: StoredRun) -> tuple[int, int, Floats]:
-    """Each firm's mean price index by both firms' last ones, where play ends at the commonest price (Figure A10).
+    """Mean strategies of the sessions that end with both firms at the commonest price (Figure A10).
 
     Returns:
-        The commonest price index of sessions that end in one price for both; how many end there; (2, m, m) means, by
-        the own firm's number, firm 0's last price and firm 1's.
+        The commonest price index; the number of sessions that end there; (2, m, m) each firm's mean price index by
+        firm 0's and firm 1's last price.
 
     Raises:
-        ValueError: no session ends so.
+        ValueError: no session of two firms with a memory of one round ends in one price for both.
     """
     same = [
         (int(cycle.choices[0, 0]), strategies)
@@ -165,7 +166,7 @@ def mean_strategies(run: StoredRun) -> tuple[int, int, Floats]:
     ]
     if not same or run.game.firms != 2 or run.game.memory != 1:
         raise ValueError("no session of two firms with a memory of one round ends in one price for both")
-    commonest = int(np.bincount([place for place, _ in same]).argmax())
-    chosen = [strategies for place, strategies in same if place == commonest]
+    commonest = int(np.bincount([price for price, _ in same]).argmax())
+    chosen = [strategies for price, strategies in same if price == commonest]
     points = run.game.points
     return commonest, len(chosen), np.mean(chosen, axis=0).reshape(2, points, points)

@@ -1,7 +1,7 @@
-"""How greedy strategies answer a deviation, and how they fare against strangers.
+"""How greedy strategies answer a deviation, and how they fare against firms of another session.
 
-A deviation starts from a state (usually one of the limit cycle's): one firm asks another price than its strategy says
-for one or more periods, the others follow theirs, and afterwards everybody does.
+A deviation starts from a state, usually one of the limit cycle: one firm asks another price than its strategy's for one
+or more periods while the others follow theirs; afterwards all firms follow their strategies.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from llm_coop_envs.baselines.q_learning.analyse.analysis import LimitCycle, greedy_actions, limit_cycle, strategy_values
+from llm_coop_envs.baselines.q_learning.analyse.analysis import LimitCycle, limit_cycle
 from llm_coop_envs.baselines.q_learning.learn.game import Game, Ints
+from llm_coop_envs.baselines.q_learning.learn.strategies import greedy_actions, strategy_values
 from llm_coop_envs.bertrand.deviation import HORIZON, Response
 from llm_coop_envs.bertrand.rules import profit_gain
 
@@ -23,11 +24,11 @@ _TARGETS = ("best_reply", "nash", "joint", "lowest", "highest", BUGGED)
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TableResponse(Response):
-    """A response of Q tables.
+    """The response of Q tables to a deviation.
 
     Attributes:
-        start: the state the firm deviates in.
-        price: the index of the price it deviates to.
+        start: the state in which the firm deviates.
+        price: the index of the price that it deviates to.
     """
 
     start: int
@@ -35,26 +36,26 @@ class TableResponse(Response):
 
 
 def static_best_reply(game: Game, strategies: Ints, state: int, firm: int) -> int:
-    """The price that earns a firm most in this period against what the others' strategies ask; the lower of two."""
+    """The price that earns a firm most in one period against the others' strategies; the lowest of equal ones."""
     weight = game.points ** (game.firms - 1 - firm)
     base = int(greedy_actions(game, strategies)[state]) - int(strategies[firm, state]) * weight
     return int(game.profits[base + np.arange(game.points) * weight, firm].argmax())
 
 
-def deviation_price(game: Game, strategies: Ints, cycle: LimitCycle, place: int, firm: int, to: int | str) -> int:
-    """The index of the price a deviation goes to.
+def deviation_price(game: Game, strategies: Ints, cycle: LimitCycle, position: int, firm: int, to: int | str) -> int:
+    """The index of the price that a firm deviates to.
 
     Args:
-        game: what is played.
-        strategies: (firms, states).
-        cycle: the cycle that is left.
-        place: from which of its states, as a position in the cycle.
-        firm: who deviates.
-        to: a price index (a cut, or a rise: both are of interest, Epivent and Lambin 2024), or `"best_reply"` (static;
-            Calvano et al. 2020), `"nash"`, `"joint"` (grid prices nearest to these), `"lowest"`, `"highest"`, or
-            `"authors_figure_4"`: the authors' code computes the static best reply for Figure 4 in the state whose
-            *number* is the position in the cycle, not in the cycle's state (their detailed analysis, behind Tables II,
-            III and A5, has it right).
+        game: the game that is played.
+        strategies: (firms, states) price indices.
+        cycle: the limit cycle that the firm deviates from.
+        position: which state of the cycle it deviates in, from 0.
+        firm: the deviating firm.
+        to: a price index (cuts and rises are both of interest, Epivent and Lambin 2024), or `"best_reply"` (static;
+            Calvano et al. 2020), `"nash"`, `"joint"` (the nearest grid prices), `"lowest"`, `"highest"`, or
+            `"authors_figure_4"`: for Figure 4, the authors' code computes the static best reply in the state whose
+            *number* is the position in the cycle, and not in the cycle's state (their detailed analysis, behind Tables
+            II, III and A5, uses the right state).
 
     Raises:
         ValueError: there is no such price.
@@ -64,11 +65,11 @@ def deviation_price(game: Game, strategies: Ints, cycle: LimitCycle, place: int,
             raise ValueError(f"to={to!r}: price indices go from 0 to {game.points - 1}")
         return int(to)
     if to == "best_reply":
-        return static_best_reply(game, strategies, int(cycle.states[place]), firm)
+        return static_best_reply(game, strategies, int(cycle.states[position]), firm)
     if to == BUGGED:
-        return static_best_reply(game, strategies, place, firm)
+        return static_best_reply(game, strategies, position, firm)
     if to in ("nash", "joint"):
-        return int(game.nearest_to(getattr(game.marks, to))[firm])
+        return int(game.nearest_to(getattr(game.equilibria, to))[firm])
     if to in ("lowest", "highest"):
         return 0 if to == "lowest" else game.points - 1
     raise ValueError(f"to={to!r}: must be a price index or one of {', '.join(_TARGETS)}")
@@ -86,18 +87,18 @@ def impulse_response(
     horizon: int = HORIZON,
     misread: bool = False,
 ) -> TableResponse:
-    """Force one firm to another price and watch.
+    """Force one firm to another price and follow play afterwards.
 
     Args:
-        game: the game.
-        strategies: (firms, states).
+        game: the game that is played.
+        strategies: (firms, states) price indices.
         cycle: the limit cycle to which play may return.
-        firm: who deviates.
-        price: the index of the price it is forced to.
-        start: the state it deviates in; any state, on the cycle or off it. `None`: the cycle's first.
-        periods: for how many periods it is forced, 1 or more.
-        horizon: how many periods are kept.
-        misread: remember the past wrongly in the first period, as the authors' code does; see `Game.misread`.
+        firm: the deviating firm.
+        price: the index of the price that it is forced to.
+        start: the state in which it deviates, on the cycle or off it; `None`: the cycle's first.
+        periods: number of periods in which it is forced, 1 or more.
+        horizon: number of periods in the result.
+        misread: read the state before the deviation as the authors' code does; see `Game.misread`.
 
     Raises:
         ValueError: `periods` or `horizon` is below 1.
@@ -109,7 +110,7 @@ def impulse_response(
     values = strategy_values(game, strategies)[firm]
     weight = game.points ** (game.firms - 1 - firm)
     remembered = int(game.misread(origin)) if misread else origin
-    usual = int(game.after(remembered, actions[origin]))
+    usual = int(game.next_state(remembered, actions[origin]))
     on_cycle = set(cycle.states.tolist())
     seen: dict[int, int] = {}
     played: list[int] = []
@@ -123,23 +124,23 @@ def impulse_response(
             action += (price - int(strategies[firm, state])) * weight
             value += discount * float(game.profits[action, firm])
             discount *= game.delta[firm]
-        state = int(game.after(state if period > 1 else remembered, action))
+        state = int(game.next_state(state if period > 1 else remembered, action))
         if period == periods:
             value += discount * float(values[state])
         played.append(action)
-        # While the price is forced the states say nothing about where play ends.
+        # While the price is forced, states do not tell where play ends.
         if period >= periods and not settled:
             settled = state in on_cycle or state in seen
             returned = state in on_cycle
             length = period if returned else seen.setdefault(state, period)
-    kept = np.array(played[:horizon], dtype=np.int64)
+    first_actions = np.array(played[:horizon], dtype=np.int64)
     return TableResponse(
         firm=firm,
         start=origin,
         price=int(price),
         before=game.price_of(game.choices(actions[origin])),
-        prices=game.price_of(game.choices(kept)),
-        profits=game.profits[kept],
+        prices=game.price_of(game.choices(first_actions)),
+        profits=game.profits[first_actions],
         length=length,
         returned=returned,
         value=value,
@@ -157,30 +158,34 @@ def cycle_responses(
     horizon: int = HORIZON,
     misread: bool = False,
 ) -> list[TableResponse]:
-    """A deviation by every firm from every state of the cycle; see `deviation_price` and `impulse_response`."""
+    """The responses to a deviation by every firm from every state of the cycle.
+
+    Arguments are those of `deviation_price` and `impulse_response`.
+    """
     return [
         impulse_response(
             game,
             strategies,
             cycle,
             firm=firm,
-            price=deviation_price(game, strategies, cycle, place, firm, to),
-            start=int(cycle.states[place]),
+            price=deviation_price(game, strategies, cycle, position, firm, to),
+            start=int(cycle.states[position]),
             periods=periods,
             horizon=horizon,
             misread=misread,
         )
         for firm in range(game.firms)
-        for place in range(cycle.length)
+        for position in range(cycle.length)
     ]
 
 
 def repaired(game: Game, first: Ints, second: Ints, start: int) -> tuple[LimitCycle, float]:
-    """Let firm 0 trained in one session meet the others trained in another (Eschenbaum et al. 2022).
+    """Let firm 0 of one session meet the other firms of another session (Eschenbaum et al. 2022).
 
-    Returned are the limit cycle they end in, and its profit gain.
+    Returns:
+        The limit cycle of their play from state `start`, and its profit gain.
     """
     mixed = np.array(second)
     mixed[0] = first[0]
     cycle = limit_cycle(game, mixed, start)
-    return cycle, float(profit_gain(cycle.profits.mean(axis=0), game.marks))
+    return cycle, float(profit_gain(cycle.profits.mean(axis=0), game.equilibria))

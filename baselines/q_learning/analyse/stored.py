@@ -1,25 +1,23 @@
-"""Finished runs, for questions asked later: their strategies answer deviations and meet strangers."""
+"""The strategies of a finished run: how they answer deviations, and how they fare against other sessions' firms."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
-from llm_coop_envs.baselines.q_learning.analyse.analysis import LimitCycle, limit_cycle
+from llm_coop_envs.baselines.q_learning.analyse.analysis import LimitCycle
 from llm_coop_envs.baselines.q_learning.analyse.measures import Row
 from llm_coop_envs.baselines.q_learning.analyse.responses import cycle_responses, repaired
 from llm_coop_envs.baselines.q_learning.learn.game import Floats, Game, Ints
 from llm_coop_envs.baselines.q_learning.learn.settings import QLearningSettings
-from llm_coop_envs.baselines.q_learning.reproduce.runs import SessionFolder, read_journal
 from llm_coop_envs.bertrand.deviation import HORIZON, ResponseSummary, summarise
 from llm_coop_envs.errors import RunError
 
 
 @dataclass(frozen=True, eq=False)
 class StoredRun:
-    """The sessions of a run folder, in order: `session_row`s, strategies (firms, states) and limit cycles."""
+    """The sessions of a run folder, in order: rows of `session_row`, strategies (firms, states) and limit cycles."""
 
     settings: QLearningSettings
     game: Game
@@ -28,7 +26,7 @@ class StoredRun:
     cycles: list[LimitCycle]
 
     def answers(self, to: int | str = "best_reply", *, periods: int = 1, horizon: int = HORIZON) -> ResponseSummary:
-        """How the sessions answer deviations by every firm from every state of their cycles; see `cycle_responses`."""
+        """Summarise the answers to deviations by every firm from every state of its limit cycle (`cycle_responses`)."""
         return summarise(
             cycle_responses(self.game, strategies, cycle, to, periods=periods, horizon=horizon)
             for strategies, cycle in zip(self.strategies, self.cycles, strict=True)
@@ -37,7 +35,7 @@ class StoredRun:
     def strangers(self, pairs: int, rng: np.random.Generator) -> Floats:
         """Profit gains when firm 0 of one session meets the other firms of another (Eschenbaum et al. 2022).
 
-        Sessions are drawn with replacement but never meet themselves; play begins where firm 0's ended.
+        Pairs of different sessions are drawn with replacement. Play begins in the last state of firm 0's session.
         """
         count = len(self.rows)
         if count < 2:
@@ -50,22 +48,3 @@ class StoredRun:
                 for a, b in zip(first.tolist(), second.tolist(), strict=True)
             ]
         )
-
-
-def load(folder: Path) -> StoredRun:
-    """Read a run folder.
-
-    Raises:
-        RunError: the folder holds no finished sessions, or is damaged.
-    """
-    rows = sorted(read_journal(folder), key=lambda row: int(row["session"]))
-    if not rows:
-        raise RunError(f"{folder} holds no finished sessions; run some first")
-    settings = SessionFolder.open(folder).settings
-    game = settings.game()
-    kind = "<u1" if game.points <= 256 else "<u2"
-    strategies = [
-        np.frombuffer(row["strategies"], kind).reshape(game.firms, game.states).astype(np.int64) for row in rows
-    ]
-    cycles = [limit_cycle(game, s, row["last_state"]) for s, row in zip(strategies, rows, strict=True)]
-    return StoredRun(settings, game, rows, strategies, cycles)

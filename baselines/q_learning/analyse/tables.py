@@ -1,7 +1,7 @@
-"""Q tables as files: what learned, how it came about, and the values.
+"""Q tables as files, with the settings and the session that made them.
 
-A file is a NumPy archive (`.npz`) of the tables and of the settings as JSON; nothing in it is executed when it is read.
-The tables that come with the package are named in `SHIPPED`, each with the call that made it.
+A file is a NumPy archive (`.npz`) of the tables and of the settings as JSON; reading it executes nothing. `SHIPPED`
+names the tables that come with the package and the commands that made them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SHIPPED: Mapping[str, str] = {name: _MADE_BY.format(name=name) for name in ("cal
 
 @dataclass(frozen=True, eq=False)
 class QTable:
-    """The tables of one session of a seed, and what learned them; else as in `Session`."""
+    """The tables of one session of a seed and the settings that made them; other attributes are as in `Session`."""
 
     settings: QLearningSettings
     seed: int
@@ -46,10 +46,10 @@ class QTable:
     strategies: Ints
 
     @classmethod
-    def of(cls, settings: QLearningSettings, seed: int, session: Session) -> QTable:
-        """The tables of a session that was run with these settings and this seed."""
-        kept = {name: getattr(session, name) for name in (*_ABOUT, "q", "strategies")}
-        return cls(settings, seed, **kept)
+    def from_session(cls, settings: QLearningSettings, seed: int, session: Session) -> QTable:
+        """Take the tables of a session that was run with these settings and this seed."""
+        values = {name: getattr(session, name) for name in (*_ABOUT, "q", "strategies")}
+        return cls(settings, seed, **values)
 
     @property
     def game(self) -> Game:
@@ -58,7 +58,7 @@ class QTable:
 
     @property
     def cycle(self) -> LimitCycle:
-        """Where greedy play ends that goes on from the session's last state."""
+        """The limit cycle of greedy play from the session's last state."""
         return limit_cycle(self.game, self.strategies, self.last_state)
 
     def save(self, path: Path) -> None:
@@ -75,7 +75,7 @@ class QTable:
 
 
 def training_market(preset: str) -> BertrandSettings:
-    """A preset's market as the learners play it: on a grid of 15 prices, everything else as the preset has it.
+    """The market of a preset as learners play it: with a grid of 15 prices, otherwise as in the preset.
 
     Raises:
         SettingsError: there is no such preset.

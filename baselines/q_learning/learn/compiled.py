@@ -1,6 +1,6 @@
-"""The compiler's decorators, with types, and one sentence if the compiler is missing.
+"""Typed decorators of the compiler, and one sentence if it is not installed.
 
-Compiled functions are cached next to their source. The cache of a function notices changes of its own file only: after
+Compiled functions are cached next to their source. The cache of a function notices changes of its own file only. After
 editing a compiled function that others call, delete `__pycache__/*.nb*` in this folder.
 """
 
@@ -26,18 +26,19 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def compiled(function: F) -> F:
-    """Compile a function to machine code that runs without Python's lock.
+    """Compile a function to machine code that releases Python's lock.
 
-    No fast-math: sums and products keep their order, and nothing is fused, so that all machines compute the same bits.
+    Without fast-math, sums and products keep their order and nothing is fused, so that all machines compute the same
+    bits.
     """
     return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
 
 
 def part(function: F) -> F:
-    """Compile a function as a part of those that call it: a call with arrays costs more than most of them do."""
+    """Compile a function into its callers: a call with arrays would cost more than most of these functions do."""
     return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy", forceinline=True)(function))
 
 
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of the compiler's own code, given as LLVM instructions."""
+    """Make a compiled function of LLVM instructions."""
     return cast(Callable[..., Any], intrinsic(function))

@@ -1,7 +1,8 @@
-"""The repeated pricing game as arrays: profits of every combination of prices, and how states follow each other.
+"""The repeated pricing game as arrays: the profits of every combination of prices, and the next state of every state.
 
-A combination of prices (an action) is a number whose digits in base m are the firms' price indices, firm 0 first. A
-state is the latest `memory` actions, the latest one first; without memory there is one state.
+A combination of prices (an action) is a number whose digits in base m are the firms' price indices, firm 0 first. With
+m = 15, prices 3 and 7 of two firms are action 3 * 15 + 7 = 52. A state is the latest `memory` actions, the latest one
+first; without memory there is one state.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from llm_coop_envs.bertrand.demand import Market
-from llm_coop_envs.bertrand.rules import Benchmarks, nearest, profit_table
+from llm_coop_envs.bertrand.rules import Equilibria, nearest, profit_table
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -21,54 +22,59 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Game:
-    """What is needed to play and to judge greedy strategies.
+    """A repeated pricing game, in which strategies are played and evaluated.
 
     Strategies are integer arrays (firms, states): the index of the price a firm asks in a state.
 
     Attributes:
         prices: (firms, m) each firm's prices, ascending.
         profits: (m^firms, firms) each firm's profit at every action.
-        memory: how many past rounds a state holds.
+        memory: number of past rounds in a state.
         delta: each firm's discount factor.
-        marks: Nash and joint-profit prices and profits.
+        equilibria: Nash and joint-profit prices and profits.
     """
 
     prices: Floats
     profits: Floats
     memory: int
     delta: tuple[float, ...]
-    marks: Benchmarks
+    equilibria: Equilibria
 
     @classmethod
-    def of(
-        cls, market: Market, marks: Benchmarks, grids: Sequence[Sequence[float]], memory: int, delta: tuple[float, ...]
+    def tabulate(
+        cls,
+        market: Market,
+        equilibria: Equilibria,
+        grids: Sequence[Sequence[float]],
+        memory: int,
+        delta: tuple[float, ...],
     ) -> Game:
         """Tabulate a market on grids of prices."""
         _, profits = profit_table(market, grids)
-        return cls(np.array(grids), profits.reshape(-1, market.firms), memory, delta, marks)
+        return cls(np.array(grids), profits.reshape(-1, market.firms), memory, delta, equilibria)
 
     @property
     def firms(self) -> int:
-        """How many firms play."""
+        """The number of firms."""
         return len(self.prices)
 
     @property
     def points(self) -> int:
-        """How many prices each firm has (m)."""
+        """The number of prices of each firm (m)."""
         return int(self.prices.shape[1])
 
     @property
     def actions(self) -> int:
-        """How many combinations of prices there are."""
+        """The number of combinations of prices."""
         return len(self.profits)
 
     @property
     def states(self) -> int:
-        """How many states there are."""
+        """The number of states."""
         return int(self.actions**self.memory)
 
     def action(self, choices: ArrayLike) -> Ints:
-        """The number of the action in which firm i asks its price `choices[..., i]`."""
+        """The action in which firm i asks its price number `choices[..., i]`."""
         weights = self.points ** np.arange(self.firms - 1, -1, -1)
         return np.asarray(np.asarray(choices, dtype=np.int64) @ weights)
 
@@ -77,7 +83,7 @@ class Game:
         weights = self.points ** np.arange(self.firms - 1, -1, -1)
         return np.asarray(np.asarray(action, dtype=np.int64)[..., None] // weights % self.points)
 
-    def after(self, state: ArrayLike, action: ArrayLike) -> Ints:
+    def next_state(self, state: ArrayLike, action: ArrayLike) -> Ints:
         """The state that follows when `action` is played in `state` (both broadcast)."""
         state, action = np.broadcast_arrays(np.asarray(state, dtype=np.int64), np.asarray(action, dtype=np.int64))
         if self.memory == 0:
@@ -86,11 +92,11 @@ class Game:
         return np.asarray(action * older + state // self.actions)
 
     def misread(self, state: ArrayLike) -> Ints:
-        """The state the authors' analysis begins with in place of `state`, if it has two rounds of memory.
+        """The state that the authors' analysis reads in place of `state` if the memory is two rounds.
 
-        Their code numbers states with the latest round first, but when it begins from a number (`reshape` in
-        `computeQCell`, `computeIndividualIR`, `ComputeConvResults`) it deals the digits out firm by firm: firm i is
-        given digits i k to i k + k - 1 as its prices, k being the memory. With one round that is the same.
+        Their code numbers states with the latest round first. But when it reads a number (`reshape` in `computeQCell`,
+        `computeIndividualIR`, `ComputeConvResults`), it takes the digits firm by firm: with a memory of k rounds, firm
+        i gets digits i k to i k + k - 1 as its prices. With a memory of one round both readings are the same.
         """
         digits = self.points ** np.arange(self.firms * self.memory - 1, -1, -1)
         read = np.asarray(state, dtype=np.int64)[..., None] // digits % self.points

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from llm_coop_envs.baselines.q_learning.analyse.analysis import strategy_q
-from llm_coop_envs.baselines.q_learning.learn.game import Floats, Game, Ints
+from llm_coop_envs.baselines.q_learning.learn.game import Floats, Game
 from llm_coop_envs.baselines.q_learning.learn.settings import QLearningSettings
+from llm_coop_envs.baselines.q_learning.learn.strategies import constant_strategies, strategy_q
 
 Uniform = Callable[[], float]
 
@@ -17,16 +17,16 @@ def initial_q(settings: QLearningSettings, game: Game, uniform: Uniform) -> Floa
     """The first Q table, (firms, states, m) (Calvano et al. 2020, section II.C and appendix).
 
     Args:
-        settings: what learns.
+        settings: the learners.
         game: `settings.game()`.
-        uniform: gives the next number in (0, 1), for `initial="random"`: firm by firm, state by state, price by price.
+        uniform: draws a number in (0, 1), for `initial="random"`: firm by firm, state by state, price by price.
     """
     shape = (game.firms, game.states, game.points)
     if settings.initial == "uniform":
         return against_uniform(game, shape)
     if settings.initial in ("nash", "grim"):
         if settings.initial_points is None:
-            nash, joint = game.nearest_to(game.marks.nash), game.nearest_to(game.marks.joint)
+            nash, joint = game.nearest_to(game.equilibria.nash), game.nearest_to(game.equilibria.joint)
         else:
             nash, joint = (np.full(game.firms, k) for k in settings.initial_points)
         strategies = constant_strategies(game, nash)
@@ -43,7 +43,7 @@ def initial_q(settings: QLearningSettings, game: Game, uniform: Uniform) -> Floa
 
 
 def against_uniform(game: Game, shape: tuple[int, int, int]) -> Floats:
-    """Each price's profit for ever, if all rivals draw their prices uniformly: the same in every state."""
+    """The discounted profit of always asking a price if all rivals draw theirs uniformly; the same in every state."""
     table = game.profits.reshape((game.points,) * game.firms + (game.firms,))
     q = np.empty(shape)
     for i in range(game.firms):
@@ -52,13 +52,8 @@ def against_uniform(game: Game, shape: tuple[int, int, int]) -> Floats:
     return q
 
 
-def constant_strategies(game: Game, choices: Ints) -> Ints:
-    """Strategies that ask the same price in every state."""
-    return np.repeat(np.asarray(choices, dtype=np.int64)[:, None], game.states, axis=1)
-
-
 def initial_state(game: Game, uniform: Uniform) -> int:
-    """A state drawn uniformly: for each past round, the latest first, one number per firm."""
+    """Draw a state uniformly: one number per firm for each past round, the latest first."""
     state = 0
     for _ in range(game.memory):
         action = game.action([int(game.points * uniform()) for _ in range(game.firms)])

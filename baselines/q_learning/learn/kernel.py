@@ -1,11 +1,11 @@
-"""The learner, compiled: any number of firms, memory, exploration and updates.
+"""The general learner, compiled: any number of firms, any memory, exploration and updates.
 
-`duopoly.py` holds a faster loop for the representative game; it must do the same as this one, to the last bit.
+`duopoly.py` is a faster loop for the representative game, which computes the same to the last bit.
 
 An update is written Q <- ((1 - alpha) Q + alpha profit) + alpha delta max Q', which is Q + alpha (profit + delta max Q'
-- Q) with fewer operations waiting for each other. How tables lie in memory, and what is kept of each row, says
-`layout.py`. What takes time in large games is memory that is not in the cache, so a period asks for the rows of the
-period after the next, as far as they can be known.
+- Q) with fewer operations that wait for each other. `layout.py` describes the layout of tables and records. Large games
+are slowed down by memory that is not in the cache, so each period prefetches the rows of the period after the next, as
+far as its state can be predicted.
 
 Arguments that are addresses are ints; see `vectors.py`.
 """
@@ -24,9 +24,9 @@ from llm_coop_envs.baselines.q_learning.learn.streams import (
     Halves,
     Longs,
     Words,
+    draw_markets,
     explore,
     fill,
-    markets_of,
     ran2_explore,
     ran2_uniforms,
     uniforms,
@@ -34,8 +34,8 @@ from llm_coop_envs.baselines.q_learning.learn.streams import (
 from llm_coop_envs.baselines.q_learning.learn.vectors import (
     WIDTH,
     address,
-    below,
     best,
+    count_below,
     fetch,
     get,
     get_half,
@@ -48,42 +48,42 @@ from llm_coop_envs.baselines.q_learning.learn.vectors import (
 )
 
 EPSILON, BOLTZMANN, NONE = 0, 1, 2
-"""Ways to explore."""
+"""Kinds of exploration."""
 
 CALM, RESTLESS = 0.02, 0.06
-"""Shares of a block's periods in which a greedy price changes: below the first it is faster to look at a row only when
-it must be, above the second it is faster to look at all. What lies between goes on as before."""
+"""Shares of a block's periods in which a greedy price changes. Below the first share, the next block scans rows only
+when it must; above the second share, it scans all rows, which is then faster. In between, the mode stays."""
 
 COLDEST = 1e-300
-"""Lowest Boltzmann temperature: below it differences of values would be divided by zero."""
+"""The lowest Boltzmann temperature; below it, differences of values would be divided by zero."""
 
 SURE = 40.0
-"""So many temperatures above the second-best value the greedy price is sure: all others' weights add up to less than
-2^-50, and the numbers that they are drawn with are not below 2^-33."""
+"""If the largest value exceeds the second-best one by this many temperatures, the greedy price is drawn for sure: the
+other weights sum to less than 2^-50, and the uniform numbers are not below 2^-33."""
 
 POINTS, FIRMS, MEMORY, DIGIT, ROW, SYNCHRONOUS, TIED, EXPLORATION, TRACED, WINDOW, LONGEST = range(11)
-"""What stands where in `learn`'s `sizes`."""
+"""The order of the numbers in `sizes`; see `learn`."""
 
 
 @part
 def boltzmann(q: int, row: int, width: int, top: float, steep: float, u: float, sums: int) -> Any:
-    """The price drawn with weights exp(steep (Q - max Q)), from a number in (0, 1).
+    """Draw a price with weights exp(steep (Q - max Q)) by the uniform number `u`.
 
-    `sums` has room for a row.
+    `sums` is the address of an array with room for a row.
     """
-    wanted = 0.0
+    threshold = 0.0
     for chunk in range(0, width, WIDTH):
-        wanted = weigh(q, row + chunk, top, steep, sums, chunk, wanted)
-    wanted *= u
-    place = 0
+        threshold = weigh(q, row + chunk, top, steep, sums, chunk, threshold)
+    threshold *= u
+    price = 0
     for chunk in range(0, width, WIDTH):
-        place += below(sums, chunk, wanted)
-    return place
+        price += count_below(sums, chunk, threshold)
+    return price
 
 
 @part
 def follow(action: int, state: int, bits: int, memory: int) -> Any:
-    """The state after an action, where an action takes so many bits."""
+    """The state that follows `state` after an action of `bits` bits."""
     if memory == 1:
         return action
     if memory == 0:
@@ -93,9 +93,9 @@ def follow(action: int, state: int, bits: int, memory: int) -> Any:
 
 @part
 def renew_all(at: int, sizes: int, state: int, action: int, shift: int, i: int, market: int, own: int) -> Any:
-    """Update all prices of firm `i` in a state, given what the others asked; return its greedy price.
+    """Update the values of all prices of firm `i` in a state, given the others' prices; return its greedy price.
 
-    `shift` is where the firm's price stands in an action, `market` where the market's profits begin.
+    `shift` is the position of the firm's price in an action, `market` the index at which the market's profits begin.
     """
     q, records, earned = get_whole(at, 0), get_whole(at, 1), get_whole(at, 3)
     firms, memory, digit, width = (
@@ -104,21 +104,52 @@ def renew_all(at: int, sizes: int, state: int, action: int, shift: int, i: int, 
         get_whole(sizes, DIGIT),
         get_whole(sizes, ROW),
     )
-    kept, ahead, size = get(get_whole(at, 4), i), get(get_whole(at, 5), i), record_size(firms)
+    retention, ahead, size = get(get_whole(at, 4), i), get(get_whole(at, 5), i), record_size(firms)
     row = (state * firms + i) * width
     others = action & ~(((1 << digit) - 1) << shift)
     for b in range(get_whole(sizes, POINTS)):
         other = others | b << shift
         top = get(records, follow(other, state, digit * firms, memory) * size + i)
-        put(q, row + b, (get(q, row + b) * kept + get(earned, market + other * firms + i)) + ahead * top)
-    top, place, second = rescan(q, row, width, 0, get(q, row))
+        put(q, row + b, (get(q, row + b) * retention + get(earned, market + other * firms + i)) + ahead * top)
+    top, greedy_price, second = rescan(q, row, width, 0, get(q, row))
     tied = get_whole(sizes, TIED)
     if tied and second == top:
         keeps = get(q, row + own) == top
-        place = own if keeps else draw_tied(q, row, width, top, tied == 2, get_whole(at, 11))
+        greedy_price = own if keeps else draw_tied(q, row, width, top, tied == 2, get_whole(at, 11))
     put(records, state * size + i, top)
     put(records, state * size + firms + i, second)
-    return place
+    return greedy_price
+
+
+@part
+def draw_action(at: int, sizes: int, firms: int, width: int, state: int, old: int, j: int) -> Any:
+    """The action of all firms in period `j` of a block if they explore as Boltzmann; `old` is the greedy action."""
+    q, records, numbers, heat, weights = (
+        get_whole(at, 0),
+        get_whole(at, 1),
+        get_whole(at, 8),
+        get_whole(at, 9),
+        get_whole(at, 12),
+    )
+    digit, size = get_whole(sizes, DIGIT), record_size(firms)
+    action = 0
+    for i in range(firms):
+        top, number = get(records, state * size + i), j * firms + i
+        steep = get(heat, number)
+        if (top - get(records, state * size + firms + i)) * steep > SURE:
+            a = old >> digit * (firms - 1 - i) & ((1 << digit) - 1)
+        else:
+            a = boltzmann(q, (state * firms + i) * width, width, top, steep, get(numbers, number), weights)
+        action = action << digit | a
+    return action
+
+
+@part
+def prefetch(at: int, firms: int, state: int) -> None:
+    """Prefetch the record and the rows of a state."""
+    fetch(get_whole(at, 1), state * record_size(firms))
+    for i in range(2 * firms):
+        fetch(get_whole(at, 0), state * firms * WIDTH + i * WIDTH // 2)
 
 
 @part
@@ -139,79 +170,68 @@ def block(
     """Play `count` periods of a block from its period `first` on.
 
     Args:
-        at: where the addresses stand that `learn` puts together.
-        sizes: where its numbers stand.
-        firms: how many; this and the next four decide what is compiled.
-        memory: of how many periods.
-        plain: whether rows are of `WIDTH`, updates asynchronous, and ties lowest.
+        at: the address of the addresses that `learn` collects.
+        sizes: the address of its `sizes`.
+        firms: number of firms; the function is compiled for this and the next four.
+        memory: number of periods in a state.
+        plain: whether rows have `WIDTH` numbers, updates are asynchronous, and the lowest price breaks ties.
         warm: whether exploration is Boltzmann's.
-        eager: whether rows are looked at in every period, without a branch; this forgets second-best values.
-        first: the period of the block that comes next, from 0.
-        count: how many to play.
-        t: periods played so far.
+        eager: whether rows are scanned in every period, without a branch; this forgets second-best values.
+        first: the first period of the block to play, from 0.
+        count: number of periods to play.
+        t: number of periods played so far.
         state: the state after them.
         last: the last period in which a greedy price changed.
 
     Returns:
-        `t`, the state after it, the state before the last period, `last`, and how many periods changed a greedy price.
+        `t`, the state after it, the state before the last period, `last`, and the number of periods in which a greedy
+        price changed.
     """
     q, records, greedy, earned = get_whole(at, 0), get_whole(at, 1), get_whole(at, 2), get_whole(at, 3)
-    kept, ahead, keep, explored = get_whole(at, 4), get_whole(at, 5), get_whole(at, 6), get_whole(at, 7)
-    numbers, heat, markets, ties = get_whole(at, 8), get_whole(at, 9), get_whole(at, 10), get_whole(at, 11)
-    weights, trace = get_whole(at, 12), get_whole(at, 13)
+    retention, ahead, keep, explored = get_whole(at, 4), get_whole(at, 5), get_whole(at, 6), get_whole(at, 7)
+    markets, ties, trace = get_whole(at, 10), get_whole(at, 11), get_whole(at, 13)
     digit, traced = get_whole(sizes, DIGIT), get_whole(sizes, TRACED)
     width = WIDTH if plain else get_whole(sizes, ROW)
     tied = 0 if plain else get_whole(sizes, TIED)
     synchronous = not plain and get_whole(sizes, SYNCHRONOUS) == 1
     size, bits, low = record_size(firms), digit * firms, (1 << digit) - 1
-    before, changes = state, 0
+    previous, changes = state, 0
     for j in range(first, first + count):
         t += 1
         old = get_half(greedy, state)
         if warm:
-            action = 0
-            for i in range(firms):
-                top, spot = get(records, state * size + i), j * firms + i
-                steep = get(heat, spot)
-                if (top - get(records, state * size + firms + i)) * steep > SURE:
-                    a = old >> digit * (firms - 1 - i) & low
-                else:
-                    a = boltzmann(q, (state * firms + i) * width, width, top, steep, get(numbers, spot), weights)
-                action = action << digit | a
+            action = draw_action(at, sizes, firms, width, state, old, j)
         else:
-            # Without a branch: whether a firm explores cannot be guessed.
+            # Without a branch, because whether a firm explores cannot be predicted.
             action = (old & get_whole(keep, j)) | get_whole(explored, j)
-        after = follow(action, state, bits, memory)
+        next_state = follow(action, state, bits, memory)
         if plain and not warm and firms**memory > 2:
-            # Where play will be after the next period, but for greedy prices that change meanwhile.
-            soon = follow(
-                (get_half(greedy, after) & get_whole(keep, j + 1)) | get_whole(explored, j + 1), after, bits, memory
-            )
-            fetch(records, soon * size)
-            for i in range(2 * firms):
-                fetch(q, soon * firms * WIDTH + i * WIDTH // 2)
+            # The state after the next period, unless a greedy price changes meanwhile.
+            next_action = (get_half(greedy, next_state) & get_whole(keep, j + 1)) | get_whole(explored, j + 1)
+            prefetch(at, firms, follow(next_action, next_state, bits, memory))
         market = get_whole(markets, j)
         fresh = 0
         for i in range(firms):
             shift = digit * (firms - 1 - i)
             a, own = action >> shift & low, old >> shift & low
-            row, here = (state * firms + i) * width, state * size + i
+            row, top_index = (state * firms + i) * width, state * size + i
             if synchronous:
-                place = renew_all(at, sizes, state, action, shift, i, market, own)
+                greedy_price = renew_all(at, sizes, state, action, shift, i, market, own)
             else:
-                new = (get(q, row + a) * get(kept, i) + get(earned, market + action * firms + i)) + get(ahead, i) * get(
-                    records, after * size + i
-                )
+                new = (get(q, row + a) * get(retention, i) + get(earned, market + action * firms + i)) + get(
+                    ahead, i
+                ) * get(records, next_state * size + i)
                 if eager:
-                    top, place = best(q, row, a, new)
-                    put(records, here, top)
-                    put(records, here + firms, np.inf)
+                    top, greedy_price = best(q, row, a, new)
+                    put(records, top_index, top)
+                    put(records, top_index + firms, np.inf)
                 else:
-                    seconds = records + 8 * (here + firms)
-                    place = renew(q, row, width, records + 8 * here, seconds, own, a, new, tied, ties)
-                # After the row was looked at: one that was written to a moment ago cannot be read at once.
+                    seconds = records + 8 * (top_index + firms)
+                    greedy_price = renew(q, row, width, records + 8 * top_index, seconds, own, a, new, tied, ties)
+                # After the row was scanned, because a row cannot be loaded quickly just after one of its cells was
+                # written.
                 put(q, row + a, new)
-            fresh |= place << shift
+            fresh |= greedy_price << shift
         if eager:
             put_half(greedy, state, fresh)
             last += (t - last) * np.int64(fresh != old)
@@ -222,14 +242,14 @@ def block(
             changes += 1
         if t <= traced:
             put_whole(trace, t - 1, action)
-        before = state
-        state = after
-    return t, state, before, last, changes
+        previous = state
+        state = next_state
+    return t, state, previous, last, changes
 
 
 @compiled
 def play(at: int, sizes: int, eager: bool, plain: bool, first: int, count: int, t: int, state: int, last: int) -> Any:
-    """Play one block; see `block`, which is compiled by itself for the commonest games: twice as fast as for all."""
+    """Play periods of a block. `block` is compiled for each of the commonest games, which makes it twice as fast."""
     firms, memory = get_whole(sizes, FIRMS), get_whole(sizes, MEMORY)
     warm = get_whole(sizes, EXPLORATION) == BOLTZMANN
     if plain and memory == 1 and firms == 2:
@@ -255,7 +275,7 @@ def play(at: int, sizes: int, eager: bool, plain: bool, first: int, count: int, 
 
 @compiled
 def masks(picks: Longs, points: int, digit: int, keep: Longs, explored: Longs) -> None:
-    """Picks (firms, BLOCK), see `streams`, as masks: action = (greedy action & keep) | explored."""
+    """Turn picks (firms, BLOCK) of `streams` into masks: action = (greedy action & keep) | explored."""
     low = (1 << digit) - 1
     keep[:-1] = 0
     explored[:-1] = 0
@@ -267,17 +287,51 @@ def masks(picks: Longs, points: int, digit: int, keep: Longs, explored: Longs) -
 
 
 @compiled
+def draw_block(
+    exploration: int,
+    docked: bool,
+    raw: Words,
+    picks: Longs,
+    numbers: Floats,
+    heat: Floats,
+    scale: Floats,
+    growth: Floats,
+    xoshiro: Words,
+    stream: Longs,
+    points: int,
+) -> None:
+    """Draw the random numbers of a block: `picks`, or `numbers` and inverse temperatures `heat` (BLOCK, firms)."""
+    if exploration == NONE:
+        return
+    if not docked:
+        fill(xoshiro, raw)
+    if exploration == EPSILON:
+        if docked:
+            ran2_explore(stream, picks, points, scale, growth[:, 1])
+        else:
+            explore(raw, picks, points, scale, growth)
+        return
+    if docked:
+        ran2_uniforms(stream, numbers)
+    else:
+        uniforms(raw, numbers)
+    for j in range(BLOCK):
+        for i in range(len(scale)):
+            heat[j, i] = 1.0 / max(scale[i] * growth[i, j], COLDEST)
+
+
+@compiled
 def learn(
     q: Floats,
     records: Floats,
     greedy: Halves,
     earned: Floats,
-    kept: Floats,
+    retention: Floats,
     ahead: Floats,
     sizes: Longs,
     scale: Floats,
     growth: Floats,
-    words: Words,
+    xoshiro: Words,
     stream: Longs,
     ties: Longs,
     luck: Longs,
@@ -288,27 +342,27 @@ def learn(
     """Learn until greedy prices have not changed for a window of periods, or the longest session is over.
 
     Args:
-        q: as in `layout.Tables`, changed in place.
-        records: see there.
-        greedy: see there.
-        earned: (markets, action numbers, firms) flat: alpha times profit. Which market counts is drawn in every period.
-        kept: (firms,) 1 - alpha.
+        q: as in `layout.Tables`, changed in place, as are the next two.
+        records: as in `layout.Tables`.
+        greedy: as in `layout.Tables`.
+        earned: (markets, action numbers, firms) flat: alpha times profit. One of the markets is drawn in every period.
+        retention: (firms,) 1 - alpha.
         ahead: (firms,) alpha delta.
-        sizes: numbers by the names above: prices, firms, memory (0, 1 or 2), bits of a price, width of a row, whether
-            all prices of the visited state are updated, how ties are broken (see `layout.renew`), how firms explore
-            (`EPSILON`, `BOLTZMANN` or `NONE`), how many periods of `trace` are wanted, the window without change that
-            counts as convergence, and when to give up.
-        scale: (firms,) of the first period: for `EPSILON` as in `streams.explore` (with `docked` the rate itself), for
+        sizes: numbers in the order of the names above: prices, firms, memory (0, 1 or 2), bits of a price, width of a
+            row, whether all prices of the visited state are updated, how ties are broken (see `layout.renew`), kind of
+            exploration, number of periods in `trace`, the window without change that counts as convergence, and the
+            longest session.
+        scale: (firms,) in the first period: for `EPSILON` as in `streams.explore` (with `docked` the rate itself), for
             `BOLTZMANN` the temperature.
-        growth: (firms, BLOCK + 1) factors on it over a block (with `docked` and `EPSILON` column 1 is the factor per
+        growth: (firms, BLOCK + 1) factors on it over a block (with `docked` and `EPSILON`, column 1 is the factor per
             period).
-        words: (4, LANES) state of the fast stream.
+        xoshiro: (4, LANES) state of the fast stream.
         stream: (RAN2_WORDS,) state of RAN2 for exploration.
         ties: state of RAN2 for ties if `docked`, else (1,) of `split_mix`.
-        luck: (1,) of `split_mix`: draws the markets.
-        docked: draw with RAN2 as the authors do.
+        luck: (1,) state of the `split_mix` that draws markets.
+        docked: whether to draw with RAN2 as the authors do.
         start: the state before period 1.
-        trace: (any,) the actions of the first periods are written here.
+        trace: (any,) receives the actions of the first periods.
 
     Returns:
         Periods played, whether it converged, and the state in which the last period was played.
@@ -328,7 +382,7 @@ def learn(
             address(records),
             half_address(greedy),
             address(earned),
-            address(kept),
+            address(retention),
             address(ahead),
             address(keep),
             address(explored),
@@ -341,39 +395,28 @@ def learn(
         ]
     )
     state = start
-    before = start
+    previous = start
     last = 1
     t = 0
     while t < last + sizes[WINDOW] - 1 and t < sizes[LONGEST]:
+        draw_block(exploration, docked, raw, picks, numbers, heat, scale, growth, xoshiro, stream, points)
         if exploration == EPSILON:
-            if docked:
-                ran2_explore(stream, picks, points, scale, growth[:, 1])
-            else:
-                fill(words, raw)
-                explore(raw, picks, points, scale, growth)
             masks(picks, points, digit, keep, explored)
-        elif exploration == BOLTZMANN:
-            if docked:
-                ran2_uniforms(stream, numbers)
-            else:
-                fill(words, raw)
-                uniforms(raw, numbers)
-            for j in range(BLOCK):
-                for i in range(firms):
-                    heat[j, i] = 1.0 / max(scale[i] * growth[i, j], COLDEST)
         if len(earned) > market:
-            markets_of(luck, markets, len(earned) // market, market)
+            draw_markets(luck, markets, len(earned) // market, market)
         done, changes = 0, 0
         while done < BLOCK and t < last + sizes[WINDOW] - 1 and t < sizes[LONGEST]:
-            # Up to the period in which play would have been unchanged long enough.
+            # Up to the period in which strategies would have been unchanged for a whole window.
             count = min(BLOCK - done, last + sizes[WINDOW] - 1 - t, sizes[LONGEST] - t)
-            t, state, before, last, found = play(address(at), address(sizes), eager, plain, done, count, t, state, last)
+            t, state, previous, last, block_changes = play(
+                address(at), address(sizes), eager, plain, done, count, t, state, last
+            )
             done += count
-            changes += found
+            changes += block_changes
         eager = plain and changes > (CALM if eager else RESTLESS) * BLOCK
         if exploration == BOLTZMANN or (exploration == EPSILON and not docked):
             for i in range(firms):
                 scale[i] *= growth[i, BLOCK]
-    # Arrays whose address was taken are named once more: they would be given free before they are used.
+    # Arrays whose address was taken are used once more, because they would be freed after their last use by name.
     alive = len(weights) + len(markets) + len(keep) + len(explored) + len(numbers) + len(heat)
-    return t, t >= last + sizes[WINDOW] - 1, before, alive
+    return t, t >= last + sizes[WINDOW] - 1, previous, alive

@@ -1,12 +1,13 @@
-"""How the general learner's tables lie in memory, and what it keeps of each row of Q.
+"""The memory layout of the general learner's tables, and the record of each row of Q.
 
-A price index takes `digit` bits, an action (everybody's price) `digit * firms`, firm 0 in the highest, and a state the
-latest actions, the latest one in the highest bits. So the greedy action of a state is one number, exploration is two
-masks on it, and the next state is a shift. Numbers that no prices belong to are never used, nor is their memory.
+A price index takes `digit` bits. An action (the prices of all firms) takes `digit * firms` bits, firm 0 in the highest,
+and a state is its latest actions, the latest one in the highest bits. Example: with 15 prices (4 bits), prices 3 and 7
+of two firms are action 0x37. So the greedy action of a state is one number, exploration is two masks on it, and the
+next state is a shift. Numbers that stand for no prices, such as 0x3F, are never used, nor is their memory.
 
-Of each state there are the firms' rows of Q side by side, and a record: each row's largest value, then each row's bound
-on its second-best value. The bound may be too high (after other cells fell), never too low: then the row is looked at
-once too often.
+For each state, the firms' rows of Q stand side by side. A record holds each row's largest value, and then for each row
+an upper bound of its second-best value. The bound may be too high (after other cells fell), which only means that the
+row is scanned once too often; it is never too low.
 """
 
 from __future__ import annotations
@@ -24,18 +25,18 @@ from llm_coop_envs.baselines.q_learning.learn.vectors import WIDTH, address, bes
 
 
 def digit_bits(points: int) -> int:
-    """Bits of a price index."""
+    """The bits of a price index."""
     return max(1, (points - 1).bit_length())
 
 
 def row_width(points: int) -> int:
-    """Numbers a row takes: `points`, filled up with minus infinity to a multiple of `WIDTH`."""
+    """The length of a row: `points`, padded to a multiple of `WIDTH`."""
     return -(-points // WIDTH) * WIDTH
 
 
 @part
 def record_size(firms: int) -> Any:
-    """Numbers of a record: a power of two, so that it does not cross cache lines."""
+    """The length of a record: a power of two, so that records do not cross cache lines."""
     size = 4
     while size < 2 * firms:
         size *= 2
@@ -44,14 +45,14 @@ def record_size(firms: int) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Tables:
-    """What `kernel.learn` changes in place, and how to get results out of it.
+    """The arrays that `kernel.learn` changes in place; state and action numbers are those of this module.
 
     Attributes:
-        game: what is played.
+        game: the game that is played.
         q: (state numbers, firms, width) flat.
         records: (state numbers, record) flat.
-        greedy: (state numbers,) greedy actions; 4 bytes each, so that more of them are in the cache.
-        names: (states,) the number here of each of the game's states, ascending.
+        greedy: (state numbers,) greedy actions, in 4 bytes each so that more of them fit into the cache.
+        names: (states,) the number of each of the game's states, ascending.
     """
 
     game: Game
@@ -61,8 +62,8 @@ class Tables:
     names: Longs
 
     @classmethod
-    def of(cls, game: Game, q: Floats) -> Tables:
-        """Lay out a table (firms, states, points)."""
+    def lay_out(cls, game: Game, q: Floats) -> Tables:
+        """Lay out a Q table (firms, states, points)."""
         firms, points, digit = game.firms, game.points, digit_bits(game.points)
         actions, names = action_names(game), np.zeros(1, np.int64)
         for _ in range(game.memory):
@@ -75,25 +76,25 @@ class Tables:
         return cls(game, rows.reshape(-1), records, np.zeros(numbers, np.uint32), names)
 
     def market_profits(self, profits: Floats) -> Floats:
-        """Profits (markets, actions, firms) by the number of the action here; flat."""
+        """Reorder profits (markets, actions, firms) by action number; flat."""
         game = self.game
-        found = np.zeros((len(profits), 1 << digit_bits(game.points) * game.firms, game.firms))
-        found[:, action_names(game)] = profits
-        return found.reshape(-1)
+        by_number = np.zeros((len(profits), 1 << digit_bits(game.points) * game.firms, game.firms))
+        by_number[:, action_names(game)] = profits
+        return by_number.reshape(-1)
 
     def results(self) -> tuple[Longs, Floats]:
-        """Greedy prices (firms, states) and the table (firms, states, points)."""
+        """The greedy prices (firms, states) and the Q table (firms, states, points)."""
         rows = self.q.reshape(-1, self.game.firms, row_width(self.game.points))[self.names, :, : self.game.points]
         return self.choices(self.greedy[self.names].astype(np.int64)).T.copy(), rows.transpose(1, 0, 2).copy()
 
     def choices(self, actions: Longs) -> Longs:
-        """The price indices (..., firms) of actions."""
+        """The price indices (..., firms) of action numbers (...)."""
         digit = digit_bits(self.game.points)
         return np.asarray(actions[..., None] >> _shifts(self.game) & ((1 << digit) - 1))
 
 
 def action_names(game: Game) -> Longs:
-    """The number here of each of the game's actions."""
+    """The action number of each of the game's actions."""
     return np.asarray((game.choices(np.arange(game.actions)) << _shifts(game)).sum(axis=1))
 
 
@@ -102,7 +103,7 @@ def _shifts(game: Game) -> Longs:
 
 
 def aligned(size: int) -> NDArray[np.float64]:
-    """Zeros that begin on a cache line, so that rows do not cross more of them than they must."""
+    """Zeros that begin on a cache line, so that rows cross as few cache lines as possible."""
     spare = np.zeros(size + WIDTH)
     skip = -(spare.ctypes.data // spare.itemsize) % WIDTH
     return spare[skip : skip + size]
@@ -110,34 +111,35 @@ def aligned(size: int) -> NDArray[np.float64]:
 
 @part
 def rescan(q: int, row: int, width: int, a: int, new: float) -> Any:
-    """A row's largest value, its price (of several the lowest) and the largest of the others, once cell `a` is `new`.
+    """Find a row's largest value, its lowest price and the largest other value, if cell `a` is `new`.
 
-    The cell is written by the caller afterwards: a row that was written to a moment ago cannot be read at once.
+    The caller writes the cell afterwards, because a row cannot be loaded quickly just after one of its cells was
+    written.
     """
-    top, place, second = best_two(q, row, a, new)
+    top, price, second = best_two(q, row, a, new)
     for chunk in range(row + WIDTH, row + width, WIDTH):
-        value, there, other = best_two(q, chunk, a - (chunk - row), new)
+        value, index, other = best_two(q, chunk, a - (chunk - row), new)
         if value > top:
             second = max(top, other)
             top = value
-            place = chunk - row + there
+            price = chunk - row + index
         else:
             second = max(second, value)
-    return top, place, second
+    return top, price, second
 
 
 @compiled
 def draw_tied(q: int, row: int, width: int, top: float, docked: bool, ties: int) -> Any:
-    """One of the prices whose value is `top`; `ties` is the state of RAN2 if `docked`, else of `split_mix`."""
+    """Draw one of the prices whose value is `top`; `ties` is the state of RAN2 if `docked`, else of `split_mix`."""
     count = 0
     for k in range(row, row + width):
         count += get(q, k) == top
-    left = int(count * (ran2(ties) if docked else split_mix(ties)))
-    place = -1
-    while left >= 0:
-        place += 1
-        left -= get(q, row + place) == top
-    return place
+    remaining = int(count * (ran2(ties) if docked else split_mix(ties)))
+    price = -1
+    while remaining >= 0:
+        price += 1
+        remaining -= get(q, row + price) == top
+    return price
 
 
 @compiled
@@ -152,50 +154,50 @@ def first_greedy(
     docked: bool,
     ties: Longs,
 ) -> None:
-    """Fill in what is kept of each row, firm by firm and state by state; see `Tables`."""
+    """Fill in records and greedy actions, firm by firm and state by state; see `Tables`."""
     width, size = len(q) // (len(greedy) * firms), record_size(firms)
     table, luck = address(q), address(ties)
     for i in range(firms):
         for state in names:
             row = (state * firms + i) * width
-            top, place, second = rescan(table, row, width, 0, get(table, row))
+            top, price, second = rescan(table, row, width, 0, get(table, row))
             if random_ties and second == top:
-                place = draw_tied(table, row, width, top, docked, luck)
+                price = draw_tied(table, row, width, top, docked, luck)
             records[state * size + i] = top
             records[state * size + firms + i] = second
-            greedy[state] |= place << digit * (firms - 1 - i)
+            greedy[state] |= price << digit * (firms - 1 - i)
 
 
 @part
 def renew(
     q: int, row: int, width: int, tops: int, seconds: int, own: int, a: int, new: float, tied: int, ties: int
 ) -> Any:
-    """The greedy price of a row, once what is kept of it is up to date with cell `a` being `new`, which is not written.
+    """Update a row's record for the value `new` of cell `a`, which the caller writes; return the row's greedy price.
 
     Args:
         q: the address of Q.
-        row: where the row begins.
-        width: its numbers.
-        tops: the address of its largest value.
-        seconds: of the bound on its second-best one.
-        own: the greedy price before.
+        row: the index in Q at which the row begins.
+        width: the length of the row.
+        tops: the address of the row's largest value.
+        seconds: the address of the bound of its second-best value.
+        own: its greedy price so far.
         a: the price asked.
-        new: its new value.
-        tied: how ties are broken: 0 to the lowest price, 1 drawn, 2 drawn with RAN2.
-        ties: the address of the state they are drawn with.
+        new: the new value of that price.
+        tied: how ties are broken: 0 by the lowest price, 1 drawn with `split_mix`, 2 drawn with RAN2.
+        ties: the address of the state of that generator.
     """
     top, second = get(tops, 0), get(seconds, 0)
     if a == own:
         if new >= top or new > second:
             put(tops, 0, new)
             return own
-        top, place, second = rescan(q, row, width, a, new)
+        top, price, second = rescan(q, row, width, a, new)
         if tied and second == top:
             put(q, row + a, new)
-            place = draw_tied(q, row, width, top, tied == 2, ties)
+            price = draw_tied(q, row, width, top, tied == 2, ties)
         put(tops, 0, top)
         put(seconds, 0, second)
-        return place
+        return price
     if new > top or (new == top and a < own and not tied):
         put(tops, 0, new)
         put(seconds, 0, top)

@@ -1,14 +1,14 @@
-"""Q-learners that set prices in turn: Klein (2021, RAND Journal of Economics 52(3)), another clock than the rest here.
+"""Q-learners that set prices in turn (Klein 2021, RAND Journal of Economics 52(3)).
 
-Two firms sell the same good; of 1 - p customers the cheaper firm has all, and equal prices share them. A firm moves in
-every second period and holds its price in the other; what it sees is its rival's price. So a price earns twice before
-it is chosen anew, and an update of what was asked two periods ago looks two periods ahead:
+Two firms sell the same good. At a lower price of p, 1 - p customers buy, all from the cheaper firm; equal prices share
+them. A firm sets its price in every second period, when it observes its rival's price, and keeps it in the next. So a
+price earns twice before it is chosen anew, and the update of a price asked two periods ago looks two periods ahead:
 
     Q(s, p) <- (1 - alpha) Q(s, p) + alpha (profit + delta profit' + delta^2 max Q(s', .))
 
-Exploration falls as (1 - theta)^t, so that it is 1/1000 half-way and 1/1,000,000 at the end; there is no test of
-convergence. Periods count both firms' moves, and the first prices are drawn. The paper could not be read here, only
-its abstract: its protocol was taken from public notes on it. The market is the environment's preset `klein`.
+Exploration falls as (1 - theta)^t, to 1/1000 half-way and 1/1,000,000 at the end; there is no test of convergence.
+Periods count both firms' moves, and the first prices are drawn. Only the paper's abstract was available: its protocol
+was taken from public notes on it. The market is the environment's preset `klein`.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.util.checks import check_number
 
 LAST = 1_000
-"""Periods at the end that profits are averaged over (their equation 7)."""
+"""The number of last periods that profits are averaged over (the paper's equation 7)."""
 
 EXACT = 1e-5
-"""How far a value may lie from the best reply's and count as one, as a share (page 547)."""
+"""How far a value may lie from the best reply's and still count as one, as a share (page 547)."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SequentialSettings(Settings):
-    """What learns; the defaults are the paper's.
+    """Settings of the learners; the defaults are the paper's.
 
     Attributes:
         intervals: k: prices are 0, 1/k, ..., 1.
         alpha: step of an update.
         delta: discount factor per period.
-        periods: T, how long they learn.
+        periods: T, the number of learning periods.
     """
 
     bounds: ClassVar[Mapping[str, tuple[float, float]]] = {"intervals": (2, 100), "periods": (2 * LAST, 10**9)}
@@ -61,21 +61,21 @@ class SequentialSettings(Settings):
     def game(self) -> Game:
         """The market as arrays."""
         market = BertrandSettings.build("klein", grid_points=self.intervals + 1)
-        return Game.of(market.market, market.marks, market.grids, 1, (self.delta, self.delta))
+        return Game.tabulate(market.market, market.equilibria, market.grids, 1, (self.delta, self.delta))
 
 
 @dataclass(frozen=True, eq=False)
 class SequentialRun:
-    """What a run ended with.
+    """The result of a run.
 
     Attributes:
         q: (2, m, m) each firm's values by the rival's price and its own.
-        prices: (LAST, 2) price indices in force in the last periods.
-        profits: (2,) means over them.
-        optimality: (2,) the value of each firm's price against the rival's, as a share of the best that could be had
-            against the rival's greedy strategy (their Gamma, equation 8).
-        cycle: (length,) the price indices that the firms name one after another, over and over, once nobody explores;
-            the length is even.
+        prices: (LAST, 2) the price indices in force in the last periods.
+        profits: (2,) mean profits over these periods.
+        optimality: (2,) the value of each firm's price against the rival's, as a share of the best value against the
+            rival's greedy strategy (the paper's Gamma, equation 8).
+        cycle: (length,) the price indices that the firms ask in turn, over and over, once nobody explores; the length
+            is even.
     """
 
     q: Floats
@@ -86,18 +86,18 @@ class SequentialRun:
 
     @property
     def equilibrium(self) -> bool:
-        """Whether both replied best (their definition of a Nash equilibrium)."""
+        """Whether both firms reply best (the paper's definition of a Nash equilibrium)."""
         return bool((np.abs(self.optimality - 1.0) <= EXACT).all())
 
     @property
     def focal(self) -> bool:
-        """Whether the lower price stood still in the last hundred periods but for exploration."""
+        """Whether the lower price was constant in the last hundred periods, apart from exploration (5 %)."""
         low = self.prices[-100:].min(axis=1)
         return bool((low == np.bincount(low).argmax()).mean() > 0.95)
 
     @property
     def edgeworth(self) -> bool:
-        """Whether firms end in a cycle of undercutting and rises: two cuts of the rival's price or more for a rise."""
+        """Whether firms end in a cycle of undercutting and rises, with at least two cuts per rise."""
         steps = np.sign(self.cycle - np.roll(self.cycle, 1))
         return bool((steps < 0).sum() >= 2 * (steps > 0).sum() > 0)
 
@@ -106,14 +106,14 @@ def run_sequential(settings: SequentialSettings, seed: int, number: int = 0, gam
     """Run once; the same seed and number give the same run.
 
     Args:
-        settings: what learns.
-        seed: of all runs.
-        number: of this one.
-        game: another market, the same one to both firms.
+        settings: the learners.
+        seed: the seed of all runs.
+        number: the number of this run.
+        game: another market than `settings.game()`; it must look the same to both firms.
 
     Raises:
         MissingExtra: the compiler is not installed.
-        SettingsError: an impossible number.
+        SettingsError: a number is impossible.
     """
     from llm_coop_envs.baselines.q_learning.learn.taking_turns import learn_in_turn
 
@@ -136,12 +136,12 @@ def run_sequential(settings: SequentialSettings, seed: int, number: int = 0, gam
 
 
 def greedy_cycle(replies: Ints, mover: int, price: int) -> Ints:
-    """The prices that are named one after another in the cycle that play ends in.
+    """The prices that firms ask in turn in the cycle in which greedy play ends.
 
     Args:
         replies: (2, m) each firm's price by its rival's.
         mover: the firm on turn.
-        price: its rival's price.
+        price: the price index of its rival.
     """
     named: list[int] = []
     met: dict[tuple[int, int], int] = {}
@@ -154,7 +154,7 @@ def greedy_cycle(replies: Ints, mover: int, price: int) -> Ints:
 
 
 def best_values(earned: Floats, reply: Ints, delta: float) -> Floats:
-    """(m, m) the value of each price against the rival's, by the rival's, if it answers price p with `reply[p]`."""
+    """(m, m) values by the rival's price and the own one, if the rival answers price p with `reply[p]`."""
     twice = earned.T + delta * earned[np.arange(len(earned)), reply]
     values = np.zeros(len(earned))
     while True:
@@ -168,22 +168,22 @@ def summary(runs: list[SequentialRun]) -> dict[str, Any]:
     """Means over runs, each with its standard error `..._se`.
 
     Returns:
-        `profit` (per firm and period), `optimality`, shares of runs in `equilibrium`, of runs in equilibrium at joint
-        profit (`joint`), with unequal profits (`asymmetric`), with a standing price (`focal`), and that undercut each
-        other in cycles (`edgeworth`).
+        `profit` (per firm and period), `optimality`, and shares of runs: in `equilibrium`, in equilibrium at joint
+        profit (`joint`), with unequal profits (`asymmetric`), with a constant price (`focal`), and with undercutting in
+        cycles (`edgeworth`).
     """
-    equal = [abs(one.profits[0] - one.profits[1]) < 0.005 for one in runs]
+    equal = [abs(run.profits[0] - run.profits[1]) < 0.005 for run in runs]
     columns = {
-        "profit": [one.profits.mean() for one in runs],
-        "optimality": [one.optimality.mean() for one in runs],
-        "equilibrium": [one.equilibrium for one in runs],
-        "joint": [one.equilibrium and bool((np.abs(one.profits - 0.125) < 0.0005).all()) for one in runs],
-        "asymmetric": [not one for one in equal],
-        "focal": [one.focal for one in runs],
-        "edgeworth": [one.edgeworth for one in runs],
+        "profit": [run.profits.mean() for run in runs],
+        "optimality": [run.optimality.mean() for run in runs],
+        "equilibrium": [run.equilibrium for run in runs],
+        "joint": [run.equilibrium and bool((np.abs(run.profits - 0.125) < 0.0005).all()) for run in runs],
+        "asymmetric": [not is_equal for is_equal in equal],
+        "focal": [run.focal for run in runs],
+        "edgeworth": [run.edgeworth for run in runs],
     }
-    found: dict[str, Any] = {"runs": len(runs)}
+    means: dict[str, Any] = {"runs": len(runs)}
     for name, values in columns.items():
-        found[name] = float(np.mean(values))
-        found[f"{name}_se"] = float(np.std(values, ddof=1) / len(runs) ** 0.5)
-    return found
+        means[name] = float(np.mean(values))
+        means[f"{name}_se"] = float(np.std(values, ddof=1) / len(runs) ** 0.5)
+    return means

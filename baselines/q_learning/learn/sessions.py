@@ -1,4 +1,4 @@
-"""One session: learners meet, learn until they converge, and their greedy strategies are what remains."""
+"""Run one session: firms learn against each other until their greedy strategies stop changing."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ _EXPLORATION = {"epsilon": 0, "boltzmann": 1, "none": 2}
 
 @dataclass(frozen=True, eq=False)
 class Session:
-    """What a session ended with.
+    """The result of a session.
 
     Attributes:
-        number: which session of its seed.
-        periods: periods played, the window of convergence included.
+        number: the session's number among those of its seed.
+        periods: number of periods played, the window of convergence included.
         converged: whether greedy prices stayed unchanged for the window. Unconverged sessions count in all results, as
             in Calvano et al. 2020.
         last_state: the state in which the last period was played.
         strategies: (firms, states) the greedy price index in each state.
         q: (firms, states, m) the Q tables.
-        trace: (periods asked for, firms) price indices of the first periods; empty unless asked for.
+        trace: (periods, firms) the price indices of the first `trace` periods, as many as were to be recorded.
     """
 
     number: int
@@ -67,14 +67,14 @@ def run_session(
     The same seed and number give the same session, whatever runs beside it.
 
     Args:
-        settings: what learns.
-        seed: of a NumPy `SeedSequence`.
-        number: which of the seed's sessions, from 0.
+        settings: the learners.
+        seed: the seed of a NumPy `SeedSequence`.
+        number: the session's number among those of the seed, from 0.
         game: `settings.game()`, if it is at hand.
-        q: start from this table instead of `settings.initial` (e.g. tables trained elsewhere, to learn on).
-        trace: keep the price indices of so many first periods.
+        q: the first Q table, instead of `settings.initial`, such as tables trained elsewhere.
+        trace: number of first periods whose price indices are recorded.
         loop: `"general"`, `"duopoly"` (the fast one, for two firms, memory 1, at most 16 prices, asynchronous
-            updates, epsilon-greedy exploration and lowest ties), or `"auto"`: the fast one if it can.
+            updates, epsilon-greedy exploration and lowest ties), or `"auto"`: the fast one where it can play.
 
     Raises:
         MissingExtra: the compiler is not installed.
@@ -83,7 +83,7 @@ def run_session(
     """
     draws, begins, chance = np.random.SeedSequence(seed, spawn_key=(number,)).spawn(3)
     generator = np.random.Generator(np.random.PCG64(begins))
-    fast = _fast(settings, trace, loop)
+    fast = _use_duopoly_loop(settings, trace, loop)
     game = settings.game() if game is None else game
     shape = (game.firms, game.states, game.points)
     if q is not None and np.shape(q) != shape:
@@ -93,11 +93,11 @@ def run_session(
     from llm_coop_envs.baselines.q_learning.learn.vectors import LANES
 
     state = draws.generate_state(4 * LANES + 1, np.uint64)
-    words, ties = state[:-1].reshape(4, LANES).copy(), state[-1:].astype(np.int64)
+    xoshiro, ties = state[:-1].reshape(4, LANES).copy(), state[-1:].astype(np.int64)
     if fast:
-        return _play_duopoly(settings, game, number, table, start, words)
+        return _play_duopoly(settings, game, number, table, start, xoshiro)
     luck = chance.generate_state(1, np.uint64).astype(np.int64)
-    return _play(settings, game, number, table, start, words=words, ties=ties, luck=luck, trace=trace)
+    return _play(settings, game, number, table, start, xoshiro=xoshiro, ties=ties, luck=luck, trace=trace)
 
 
 def run_docked_session(
@@ -105,14 +105,14 @@ def run_docked_session(
 ) -> Session:
     """Run one session with the random numbers of the authors' code, as session `number` of their 1,000.
 
-    Exploration draws from RAN2 with seed -number, four draws a period for two firms; random tables and random ties from
-    a second RAN2 with the same seed; the first state from one RAN2 with seed -1 for all sessions.
+    Exploration draws from RAN2 with seed -number, four numbers a period for two firms. Random tables and random ties
+    draw from a second RAN2 with the same seed, first states from one RAN2 with seed -1 for all sessions.
 
     Args:
-        settings: the archived sessions are those of `docked.docked_settings`.
-        number: from 1.
+        settings: the learners; the archived sessions are those of `docked.docked_settings`.
+        number: the session's number, from 1.
         game: `settings.game()`, if it is at hand.
-        trace: keep the price indices of so many first periods.
+        trace: number of first periods whose price indices are recorded.
 
     Raises:
         MissingExtra: the compiler is not installed.
@@ -139,10 +139,11 @@ def run_docked_session(
     return _play(settings, game, number, table, start, stream=seeded(number), ties=ties, trace=trace)
 
 
-def _fast(settings: QLearningSettings, trace: int, loop: str) -> bool:
+def _use_duopoly_loop(settings: QLearningSettings, trace: int, loop: str) -> bool:
+    """Whether the fast loop plays these settings."""
     if loop not in ("auto", "general", "duopoly"):
         raise ValueError(f"loop={loop!r}: must be one of auto, general, duopoly")
-    can = (
+    can_play = (
         settings.firms == 2
         and settings.memory == 1
         and settings.market.grid_points <= 16
@@ -152,14 +153,14 @@ def _fast(settings: QLearningSettings, trace: int, loop: str) -> bool:
         and not settings.shocks
         and not trace
     )
-    if loop == "duopoly" and not can:
+    if loop == "duopoly" and not can_play:
         raise SettingsError(
             "loop",
             loop,
             "plays two firms with a memory of 1 and at most 16 prices, asynchronous updates, epsilon exploration, "
             "lowest ties, no shocks and no trace; use loop='auto'",
         )
-    return can and loop != "general"
+    return can_play and loop != "general"
 
 
 def exploration(settings: QLearningSettings, docked: bool) -> tuple[Floats, Floats]:
@@ -174,9 +175,30 @@ def exploration(settings: QLearningSettings, docked: bool) -> tuple[Floats, Floa
     beta = settings.spread("beta")
     if docked:
         return np.ones(firms), np.array([[1.0, math.exp(-b)] for b in beta])
-    with np.errstate(over="ignore"):  # infinity is right: then nobody explores
+    with np.errstate(over="ignore"):  # with infinity, nobody explores, as it should be
         growth = np.exp(np.outer(beta, periods))
     return np.full(firms, settings.market.grid_points * 2.0**-32), growth
+
+
+def _kernel_sizes(settings: QLearningSettings, game: Game, digit: int, docked: bool, trace: int) -> Ints:
+    """The numbers in `sizes` of `kernel.learn`."""
+    from llm_coop_envs.baselines.q_learning.learn import layout
+
+    return np.array(
+        [
+            game.points,
+            game.firms,
+            game.memory,
+            digit,
+            layout.row_width(game.points),
+            settings.updates == "synchronous",
+            (settings.ties == "random") * (1 + docked),
+            _EXPLORATION[settings.exploration],
+            trace,
+            settings.window,
+            settings.max_periods,
+        ]
+    )
 
 
 def _play(
@@ -187,55 +209,44 @@ def _play(
     start: int,
     *,
     ties: NDArray[np.int64],
-    words: NDArray[np.uint64] | None = None,
+    xoshiro: NDArray[np.uint64] | None = None,
     stream: NDArray[np.int64] | None = None,
     luck: NDArray[np.int64] | None = None,
     trace: int = 0,
 ) -> Session:
-    """Play a session with the general loop; `words` for the fast stream, `stream` for RAN2, `ties` of the same kind."""
+    """Play a session with the general loop, drawing from the fast stream (`xoshiro`) or from RAN2 (`stream`).
+
+    `ties` is the state of the generator for ties: RAN2 too if `stream` is given, else `split_mix`. `luck` is the state
+    of the `split_mix` that draws markets.
+    """
     from llm_coop_envs.baselines.q_learning.learn import kernel, layout, streams
     from llm_coop_envs.baselines.q_learning.learn.vectors import LANES
 
     docked = stream is not None
     if stream is None:
         stream = np.zeros(streams.RAN2_WORDS, dtype=np.int64)
-    if words is None:
-        words = np.zeros((4, LANES), dtype=np.uint64)
+    if xoshiro is None:
+        xoshiro = np.zeros((4, LANES), dtype=np.uint64)
     if luck is None:
         luck = np.zeros(1, dtype=np.int64)
     alpha = np.array(settings.spread("alpha"))
     tied = settings.ties == "random"
-    tables = layout.Tables.of(game, q)
+    tables = layout.Tables.lay_out(game, q)
     digit = layout.digit_bits(game.points)
     layout.first_greedy(tables.q, tables.records, tables.greedy, tables.names, game.firms, digit, tied, docked, ties)
     scale, growth = exploration(settings, docked)
     traced = np.zeros(trace, dtype=np.int64)
-    sizes = np.array(
-        [
-            game.points,
-            game.firms,
-            game.memory,
-            digit,
-            layout.row_width(game.points),
-            settings.updates == "synchronous",
-            tied * (1 + docked),
-            _EXPLORATION[settings.exploration],
-            trace,
-            settings.window,
-            settings.max_periods,
-        ]
-    )
-    found: tuple[Any, ...] = kernel.learn(
+    outcome: tuple[Any, ...] = kernel.learn(
         tables.q,
         tables.records,
         tables.greedy,
         tables.market_profits(settings.market_profits(game) * alpha),
         1.0 - alpha,
         alpha * np.array(settings.spread("delta")),
-        sizes,
+        _kernel_sizes(settings, game, digit, docked, trace),
         scale,
         growth,
-        words,
+        xoshiro,
         stream,
         ties,
         luck,
@@ -243,7 +254,7 @@ def _play(
         int(tables.names[start]),
         traced,
     )
-    periods, converged, last_state = found[:3]
+    periods, converged, last_state = outcome[:3]
     strategies, table = tables.results()
     last_state = int(np.searchsorted(tables.names, last_state))
     return Session(
@@ -257,7 +268,7 @@ def _play_duopoly(
     number: int,
     q: Floats,
     start: int,
-    words: NDArray[np.uint64],
+    xoshiro: NDArray[np.uint64],
     rare: float | None = None,
 ) -> Session:
     from llm_coop_envs.baselines.q_learning.learn import duopoly
@@ -266,7 +277,7 @@ def _play_duopoly(
     scale, growth = exploration(settings, docked=False)
     rows, table, greedy = duopoly.pack(q, game.profits, alpha)
     names = duopoly.state_numbers(game.points)
-    found: tuple[Any, ...] = duopoly.learn_duopoly(
+    outcome: tuple[Any, ...] = duopoly.learn_duopoly(
         rows,
         table,
         greedy,
@@ -275,13 +286,13 @@ def _play_duopoly(
         alpha * np.array(settings.spread("delta")),
         scale,
         growth,
-        words,
+        xoshiro,
         settings.window,
         settings.max_periods,
         duopoly.RARE if rare is None else rare,
         int(names[start]),
     )
-    periods, converged, last = found
+    periods, converged, last = outcome
     tables, strategies = duopoly.unpack(rows, greedy, game.points)
     last_state, untraced = int(np.searchsorted(names, last)), np.zeros((0, 2), dtype=np.int64)
     return Session(number, int(periods), bool(converged), last_state, strategies, tables, untraced)

@@ -1,4 +1,4 @@
-"""Settings of the Q-learners: who learns how, in which market, until when."""
+"""Settings of the Q-learners: the market, how they learn, and when they stop."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from typing_extensions import Self
 
 from llm_coop_envs.baselines.q_learning.learn.game import Floats, Game
-from llm_coop_envs.bertrand.rules import Benchmarks, price_grid
+from llm_coop_envs.bertrand.rules import Equilibria, price_grid
 from llm_coop_envs.bertrand.settings import IN_TURN, BertrandSettings
 from llm_coop_envs.core.settings import Settings, added
 from llm_coop_envs.errors import SettingsError
@@ -30,22 +30,22 @@ _ROW = 8 + 4  # a row's largest value and its price
 
 @dataclass(frozen=True, kw_only=True)
 class QLearningSettings(Settings):
-    """Independent Q-learners that price against each other (Calvano et al. 2020).
+    """Settings of independent Q-learners that price against each other (Calvano et al. 2020).
 
-    The defaults are their representative experiment (alpha = 0.15, beta = 4e-6). Where the paper's text and its code
-    differ, each field says which is the default.
+    The defaults are the paper's representative experiment (alpha = 0.15, beta = 4e-6). Where its text and its code
+    differ, the field says which is the default.
 
     Attributes:
-        market: demand, costs and the grid of prices (`grid_points` is their m, `grid_margin` their xi); talk, rounds
-            and what firms are told play no role here. 2 to 4 firms.
-        price_range: lowest and highest price of every firm's grid, instead of the one `grid_margin` gives (their
-            variant with a lowest price of 0.99); `None` takes the market's own grid.
-        shocks: stochastic demand: in every period the quality of buying nothing is drawn anew from `outside` less this,
-            `outside`, and `outside` plus this, one as likely as the others, and no firm sees which (their appendix).
-            The grid reaches from the lowest Nash to the highest joint-profit price of the three markets; what is
-            measured are expected profits. Logit demand only.
-        memory: how many past rounds a state holds, 0 to 2 (theirs: 1). Their code sets delta to 0 for learners without
-            memory; here that is the caller's to do.
+        market: demand, costs and the grid of prices (`grid_points` is the paper's m, `grid_margin` its xi) of 2 to 4
+            firms; talk, rounds and the firms' information play no role here.
+        price_range: lowest and highest price of every firm's grid, instead of the ends that follow from `grid_margin`
+            (the paper's variant with a lowest price of 0.99); `None` takes the market's own grid.
+        shocks: stochastic demand: in every period the quality of buying nothing is drawn from `outside` - `shocks`,
+            `outside` and `outside` + `shocks` with equal probability, unobserved by firms (the paper's appendix). The
+            grid reaches from the lowest Nash to the highest joint-profit price of the three markets, and measures use
+            expected profits. Logit demand only.
+        memory: number of past rounds in a state, 0 to 2 (theirs: 1). Their code sets delta to 0 for learners without
+            memory; here the caller has to do so.
         alpha: step of an update, in (0, 1]; a number or one per firm.
         beta: decay of exploration per period, eps_t = exp(-beta (t - 1)), in (0, 1]; a number or one per firm. Their
             inputs are per 25,000 periods: 0.1 there is 4e-6 here.
@@ -65,11 +65,12 @@ class QLearningSettings(Settings):
             of a firm with what it would have brought against the rivals' actual prices (Asker, Fershtman and Pakes
             2021).
         ties: which of several equally valued prices is greedy: `"lowest"` (the paper's text; default) or `"random"`
-            (their code: drawn when the greedy price's own value falls, and an exact tie with the maximum does not
-            switch). Beyond flat first tables exact ties practically never happen.
-        window: converged when no firm's greedy price changed in any state for so many periods (theirs: 100,000).
-        max_periods: stop unconverged after so many periods (their code: 1.25e9, default; their text: 1e9).
-        memory_limit: how many GiB the tables of one session may take; `None`: three quarters of this machine's memory.
+            (their code: drawn when the greedy price's own value falls; an exact tie with the maximum does not switch).
+            Beyond flat first tables exact ties practically never happen.
+        window: number of periods without a change of any firm's greedy price in any state that counts as convergence
+            (theirs: 100,000).
+        max_periods: longest session (their code: 1.25e9, default; their text: 1e9).
+        memory_limit: largest size of one session's tables in GiB; `None`: three quarters of this machine's memory.
     """
 
     bounds: ClassVar[Mapping[str, tuple[float, float]]] = {
@@ -106,7 +107,7 @@ class QLearningSettings(Settings):
     memory_limit: float | None = None
 
     def __post_init__(self) -> None:
-        """Check every field, alone and with the others."""
+        """Check every field, and that fields fit together."""
         if not isinstance(self.market, BertrandSettings):
             raise SettingsError("market", self.market, "must be BertrandSettings")
         if not 2 <= self.market.firms <= MAX_FIRMS:
@@ -131,13 +132,13 @@ class QLearningSettings(Settings):
             raise SettingsError("cooling", self.cooling, "must be below 1, or exploration never ends")
         check_number(self, "memory_limit", 0.0, above=True, optional=True)
         if self.market.moves == IN_TURN:
-            why = "learners of this kind move at the same time; those that move in turn are learn.sequential's"
-            raise SettingsError("market.moves", IN_TURN, why)
+            reason = "learners of this kind move at the same time; those that move in turn are learn.sequential's"
+            raise SettingsError("market.moves", IN_TURN, reason)
         self._check_grid()
         self._check_size()
 
     def _per_firm(self, name: str, bounds: str, inside: Callable[[float], bool]) -> None:
-        """Require a number within bounds, or one per firm; lists become tuples."""
+        """Check that a field is a number within bounds, or one per firm; a list becomes a tuple."""
         value = getattr(self, name)
         many = isinstance(value, list | tuple)
         numbers = value if many else (value,)
@@ -152,7 +153,7 @@ class QLearningSettings(Settings):
             object.__setattr__(self, name, tuple(float(number) for number in numbers))
 
     def _pair(self, name: str, *, rising: bool) -> None:
-        """Require two finite numbers, the first not above (or below) the second; a list becomes a tuple."""
+        """Check that a field is two finite ascending numbers (strictly if `rising`); a list becomes a tuple."""
         value = getattr(self, name)
         if (
             not isinstance(value, list | tuple)
@@ -175,19 +176,19 @@ class QLearningSettings(Settings):
         object.__setattr__(self, "initial_points", tuple(value))
 
     def _check_grid(self) -> None:
-        """Refuse a grid that does not reach from Nash to joint-profit price: nothing could be measured on it."""
+        """Check that the grid reaches from Nash to joint-profit price; otherwise nothing could be measured on it."""
         if self.price_range is not None:
             self._pair("price_range", rising=True)
             if self.price_range[0] < 0.0:
                 raise SettingsError("price_range", self.price_range, "must not go below a price of 0")
-        marks = self.marks
+        equilibria = self.equilibria
         for i, grid in enumerate(self.grids):
-            for kind, price in (("Nash", marks.nash[i]), ("joint-profit", marks.joint[i])):
+            for kind, price in (("Nash", equilibria.nash[i]), ("joint-profit", equilibria.joint[i])):
                 if not grid[0] <= price <= grid[-1]:
-                    why = (
+                    reason = (
                         f"the grid from {grid[0]:g} to {grid[-1]:g} misses firm {i}'s {kind} price {price:g}; widen it"
                     )
-                    raise SettingsError("price_range", self.price_range, why)
+                    raise SettingsError("price_range", self.price_range, reason)
 
     def _check_size(self) -> None:
         limit = self.memory_limit
@@ -205,12 +206,12 @@ class QLearningSettings(Settings):
 
     @property
     def firms(self) -> int:
-        """How many firms learn."""
+        """The number of firms."""
         return self.market.firms
 
     @property
     def states(self) -> int:
-        """Number of states: m^(firms * memory)."""
+        """The number of states: m^(firms * memory)."""
         return int(self.market.grid_points ** (self.market.firms * self.memory))
 
     @property
@@ -224,33 +225,37 @@ class QLearningSettings(Settings):
         """Each firm's prices, ascending."""
         points = self.market.grid_points
         if self.price_range is not None:
-            # A grid of `price_range` is the usual one without margins.
+            # A grid over `price_range` is the usual grid without margins.
             return (price_grid(*self.price_range, points, 0.0),) * self.market.firms
         if not self.shocks:
             return self.market.grids
-        nash, joint = (np.array([getattr(one.marks, name) for one in self.markets]) for name in ("nash", "joint"))
+        nash, joint = (
+            np.array([getattr(market.equilibria, name) for market in self.markets]) for name in ("nash", "joint")
+        )
         ends = zip(nash.min(axis=0).tolist(), joint.max(axis=0).tolist(), strict=True)
         return tuple(price_grid(low, high, points, self.market.grid_margin) for low, high in ends)
 
     @property
     def markets(self) -> tuple[BertrandSettings, ...]:
-        """The markets of which one is drawn in every period."""
+        """The markets, of which one is drawn in every period."""
         if not self.shocks:
             return (self.market,)
         step = self.shocks
         return tuple(replace(self.market, outside=self.market.outside + k * step) for k in (-1, 0, 1))
 
     @property
-    def marks(self) -> Benchmarks:
+    def equilibria(self) -> Equilibria:
         """Nash and joint-profit prices and profits, expected where demand is stochastic."""
-        every = [one.marks for one in self.markets]
+        every = [market.equilibria for market in self.markets]
         if len(every) == 1:
             return every[0]
         means = {
-            one.name: tuple(np.mean([getattr(marks, one.name) for marks in every], axis=0).tolist())
-            for one in fields(Benchmarks)
+            field.name: tuple(
+                np.mean([getattr(market_equilibria, field.name) for market_equilibria in every], axis=0).tolist()
+            )
+            for field in fields(Equilibria)
         }
-        return Benchmarks(**means)
+        return Equilibria(**means)
 
     def spread(self, name: str) -> tuple[float, ...]:
         """The field `name` as one value per firm."""
@@ -258,23 +263,25 @@ class QLearningSettings(Settings):
         return value if isinstance(value, tuple) else (float(value),) * self.market.firms
 
     def game(self) -> Game:
-        """The stage game these learners play, as arrays; of expected profits where demand is stochastic."""
-        game = Game.of(self.market.market, self.marks, self.grids, self.memory, self.spread("delta"))
+        """The stage game as arrays; with expected profits where demand is stochastic."""
+        game = Game.tabulate(self.market.market, self.equilibria, self.grids, self.memory, self.spread("delta"))
         return replace(game, profits=self.market_profits(game).mean(axis=0)) if self.shocks else game
 
     def market_profits(self, game: Game) -> Floats:
-        """(markets, actions, firms) the profits in each of the markets of which one is drawn in every period."""
+        """(markets, actions, firms) the profits in each of `markets`."""
         if not self.shocks:
             return game.profits[None]
-        rest = self.grids, self.memory, self.spread("delta")
-        return np.array([Game.of(one.market, one.marks, *rest).profits for one in self.markets])
+        game_arguments = self.grids, self.memory, self.spread("delta")
+        return np.array(
+            [Game.tabulate(market.market, market.equilibria, *game_arguments).profits for market in self.markets]
+        )
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """Make settings from fields by name, `market` perhaps from those of its own with a `preset`.
+        """Make settings from fields by name; `market` may be a mapping of its own fields and a `preset`.
 
         Raises:
-            SettingsError: an unknown field, or an impossible value.
+            SettingsError: a field is unknown, or a value is impossible.
         """
         market = data.get("market")
         own = {"market": BertrandSettings.build(**market)} if isinstance(market, Mapping) else {}
@@ -282,7 +289,7 @@ class QLearningSettings(Settings):
 
 
 def machine_memory() -> int:
-    """Bytes of memory this machine has, or 8 GiB where it cannot be asked."""
+    """The machine's memory in bytes; 8 GiB where the system does not tell."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):

@@ -1,12 +1,13 @@
-"""Random numbers for the compiled learner: an own fast stream, and the one of Calvano et al. (2020).
+"""Random numbers for the compiled learner: a fast stream, and the stream of Calvano et al. (2020).
 
-Both are turned, a block of periods ahead, into `picks`: the price index a firm explores in a period, or `points` (the
-number of prices) where it does not explore. The learner sees picks only, so it is the same code for both streams.
+Both are turned, a block of periods ahead, into `picks`: the price index that a firm explores in a period, or `points`
+(the number of prices) if it does not explore. The learner uses picks only, so its code is the same for both streams.
 
-The fast stream is xoshiro256++ (Blackman and Vigna 2021) in `LANES` generators that take turns. A word serves two
-firms: firm 0 (2, ...) its upper, firm 1 (3, ...) its lower 32 bits. With h a half word and eps the firm's exploration
-rate, x = (h + 1/2) / 2^32 is uniform, and floor(x * points / eps) is a uniform price if it is below `points`, which
-happens with probability eps; else the firm does not explore. One division per block prepares this for all periods.
+The fast stream is xoshiro256++ (Blackman and Vigna 2021) in `LANES` generators that take turns. A word of 64 bits
+serves two firms: firm 0 (2, ...) takes the upper, firm 1 (3, ...) the lower 32 bits. With h a half word and eps the
+firm's exploration rate, x = (h + 1/2) / 2^32 is uniform, and floor(x * points / eps) is a uniform price if it is below
+`points`, which happens with probability eps; else the firm does not explore. One division per block prepares this for
+all periods.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from llm_coop_envs.baselines.q_learning.learn.compiled import compiled, part
 from llm_coop_envs.baselines.q_learning.learn.vectors import LANES, address, draw, get_whole, put_whole
 
 BLOCK = 1024
-"""Periods whose random numbers are drawn at once; a multiple of `LANES`."""
+"""The number of periods whose random numbers are drawn at once; a multiple of `LANES`."""
 
 RAN2_WORDS = 35
-"""Numbers in the state of RAN2: idum, idum2, iy, and the shuffle table of 32."""
+"""The size of RAN2's state: idum, idum2, iy, and the shuffle table of 32 numbers."""
 
 Words = NDArray[np.uint64]
 Longs = NDArray[np.int64]
@@ -48,7 +49,7 @@ _LARGEST = 1.0 - 1.2e-7
 
 @compiled
 def fill(state: Words, raw: Words) -> None:
-    """Draw as many words as `raw` holds (a multiple of `LANES`)."""
+    """Fill `raw`, whose size is a multiple of `LANES`, with words."""
     generators = address(state)
     out = address(raw)
     for j in range(0, raw.size, LANES):
@@ -57,7 +58,7 @@ def fill(state: Words, raw: Words) -> None:
 
 @compiled
 def half_word(raw: Words, index: int, firm: int) -> Any:
-    """The half word of a firm: of word `index` + firm // 2 the upper half for even firms, the lower for odd ones."""
+    """A firm's half of word `index` + firm // 2: the upper half for even firms, the lower half for odd ones."""
     word = raw[index + firm // 2]
     return np.float64(np.int64(word >> _SHIFT)) if firm % 2 == 0 else np.float64(np.int64(word & _MASK))
 
@@ -68,32 +69,32 @@ def explore(raw: Words, picks: Longs, points: int, scale: Floats, growth: Floats
 
     Args:
         raw: (BLOCK * ceil(firms / 2)) words.
-        picks: (firms, BLOCK), filled here.
+        picks: (firms, BLOCK) receives the picks.
         points: number of prices.
         scale: (firms,) points / eps / 2^32 in the block's first period.
-        growth: (firms, BLOCK + 1) by how much that has grown in period j of the block, exp(beta j).
+        growth: (firms, BLOCK + 1) the factor by which this has grown in period j of the block, exp(beta j).
     """
     firms = len(picks)
-    words = (firms + 1) // 2
+    words_per_period = (firms + 1) // 2
     for i in range(firms):
         for j in range(picks.shape[1]):
-            place = (half_word(raw, j * words, i) + 0.5) * (scale[i] * growth[i, j])
-            picks[i, j] = np.int64(min(place, points))
+            scaled = (half_word(raw, j * words_per_period, i) + 0.5) * (scale[i] * growth[i, j])
+            picks[i, j] = np.int64(min(scaled, points))
 
 
 @compiled
 def uniforms(raw: Words, numbers: Floats) -> None:
     """Turn words into numbers in (0, 1), (BLOCK, firms)."""
     firms = numbers.shape[1]
-    words = (firms + 1) // 2
+    words_per_period = (firms + 1) // 2
     for j in range(len(numbers)):
         for i in range(firms):
-            numbers[j, i] = (half_word(raw, j * words, i) + 0.5) * _HALF
+            numbers[j, i] = (half_word(raw, j * words_per_period, i) + 0.5) * _HALF
 
 
 @compiled
 def ran2_seed(state: Longs, seed: int) -> None:
-    """Set RAN2 up as a call with the negative seed -`seed` does."""
+    """Initialise the state as a call of RAN2 with the negative seed -`seed` does."""
     first = max(seed, 1)
     state[1] = first
     for j in range(_TABLE + _WARM_UP - 1, -1, -1):
@@ -109,10 +110,10 @@ def ran2_seed(state: Longs, seed: int) -> None:
 
 @part
 def ran2(state: int) -> Any:
-    """The next number of RAN2 in (0, 1) (Press et al., Numerical Recipes; L'Ecuyer with Bays-Durham shuffle).
+    """Draw a number in (0, 1) with RAN2 (Press et al., Numerical Recipes; L'Ecuyer with Bays-Durham shuffle).
 
     Args:
-        state: the address of its (RAN2_WORDS,) numbers.
+        state: the address of the state, (RAN2_WORDS,) numbers.
     """
     first = get_whole(state, 0)
     k = first // _Q1
@@ -137,48 +138,48 @@ def ran2(state: int) -> Any:
 
 @compiled
 def ran2_next(state: Longs) -> Any:
-    """The next number of RAN2, from its (RAN2_WORDS,) numbers."""
+    """Draw a number with RAN2, whose state is an array (RAN2_WORDS,)."""
     return ran2(address(state))
 
 
 @compiled
 def ran2_explore(state: Longs, picks: Longs, points: int, eps: Floats, decay: Floats) -> None:
-    """Longs as the authors' code draws them: in each period first who explores, firm by firm, then which price.
+    """Draw picks as the authors' code does: in each period first which firms explore, then a price for every firm.
 
     Args:
-        state: the stream.
-        picks: (firms, BLOCK), filled here.
+        state: (RAN2_WORDS,) the state of RAN2.
+        picks: (firms, BLOCK) receives the picks.
         points: number of prices.
-        eps: (firms,) exploration rates of the block's first period; moved on to the next block's.
+        eps: (firms,) exploration rates in the block's first period; changed in place to those of the next block.
         decay: (firms,) factor on them per period.
     """
     firms = len(picks)
-    here = address(state)
+    stream = address(state)
     for j in range(picks.shape[1]):
         for i in range(firms):
-            picks[i, j] = points if ran2(here) > eps[i] else 0
+            picks[i, j] = points if ran2(stream) > eps[i] else 0
             eps[i] *= decay[i]
         for i in range(firms):
-            price = np.int64(points * ran2(here))
+            price = np.int64(points * ran2(stream))
             if picks[i, j] == 0:
                 picks[i, j] = price
 
 
 @compiled
 def ran2_uniforms(state: Longs, numbers: Floats) -> None:
-    """Numbers (BLOCK, firms) as the authors' code draws them: of each period's two rows only the first is used."""
+    """Draw numbers (BLOCK, firms) as the authors' code does: two rows per period, of which only the first is used."""
     firms = numbers.shape[1]
-    here = address(state)
+    stream = address(state)
     for j in range(len(numbers)):
         for i in range(firms):
-            numbers[j, i] = ran2(here)
+            numbers[j, i] = ran2(stream)
         for _ in range(firms):
-            ran2(here)
+            ran2(stream)
 
 
 @part
-def mixed(z: int) -> Any:
-    """A number in [0, 1) from one of SplitMix64."""
+def mix_bits(z: int) -> Any:
+    """Turn a state of SplitMix64 into a number in [0, 1)."""
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     z = z ^ (z >> np.uint64(31))
@@ -187,20 +188,23 @@ def mixed(z: int) -> Any:
 
 @part
 def split_mix(state: int) -> Any:
-    """The next number in [0, 1) of a small stream that breaks ties (SplitMix64; Steele, Lea and Flood 2014).
+    """Draw a number in [0, 1) from the small stream that breaks ties (SplitMix64; Steele, Lea and Flood 2014).
 
     Args:
-        state: the address of its one number.
+        state: the address of the state, one number.
     """
     z = np.uint64(get_whole(state, 0)) + _STEP
     put_whole(state, 0, np.int64(z))
-    return mixed(z)
+    return mix_bits(z)
 
 
 @compiled
-def markets_of(luck: Longs, out: Longs, markets: int, size: int) -> None:
-    """Draw the market of each period, as `split_mix` does one after another: where its profits begin, `size` apart."""
+def draw_markets(luck: Longs, out: Longs, markets: int, size: int) -> None:
+    """Draw the market of each period, as `split_mix` would one by one; `out` receives where its profits begin.
+
+    The profits of one market are `size` numbers.
+    """
     first = np.uint64(luck[0])
     for j in range(len(out)):
-        out[j] = np.int64(markets * mixed(first + np.uint64(j + 1) * _STEP)) * size
+        out[j] = np.int64(markets * mix_bits(first + np.uint64(j + 1) * _STEP)) * size
     luck[0] = np.int64(first + np.uint64(len(out)) * _STEP)

@@ -1,4 +1,4 @@
-"""The archived sessions of Calvano et al. (2020), and whether the learner reproduces them.
+"""Compare sessions with those archived by Calvano et al. (2020), drawn with the same random numbers.
 
 `calvano_docked_sessions.csv` describes the first 100 of the 1,000 sessions of the representative experiment in the
 authors' replication package (openICPSR 119462, MIT licence, `InfoExperiment_1.txt`): periods until convergence (the
@@ -11,7 +11,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib import resources
+from pathlib import Path
 
 from llm_coop_envs.baselines.q_learning.analyse.measures import Row, session_row
 from llm_coop_envs.baselines.q_learning.learn.sessions import run_docked_session
@@ -20,7 +20,7 @@ from llm_coop_envs.baselines.q_learning.learn.settings import QLearningSettings
 ARCHIVE = "calvano_docked_sessions.csv"
 
 GAIN_DIGITS = 6
-"""Decimals of the profit gains in the archive."""
+"""The decimals of the profit gains in the archive."""
 
 
 def docked_settings() -> QLearningSettings:
@@ -40,7 +40,7 @@ class ArchivedSession:
     crc32: str
 
     def differences(self, row: Row) -> list[str]:
-        """What a session's row has otherwise, in words; empty if it is the same session."""
+        """Describe the differences of a session's row from this session; empty if it is the same session."""
         pairs = {
             "periods": (row["periods"], self.periods),
             "cycle length": (row["cycle_length"], self.cycle_length),
@@ -53,7 +53,7 @@ class ArchivedSession:
 
 def archive() -> list[ArchivedSession]:
     """The archived sessions, in order."""
-    text = resources.files("llm_coop_envs.baselines.q_learning").joinpath(ARCHIVE).read_text(encoding="utf-8")
+    text = (Path(__file__).parents[1] / ARCHIVE).read_text(encoding="utf-8")
     return [
         ArchivedSession(
             session=int(line["session"]),
@@ -68,7 +68,7 @@ def archive() -> list[ArchivedSession]:
 
 
 def compare(sessions: int | None = None) -> Iterator[tuple[ArchivedSession, Row, list[str]]]:
-    """Run the first archived sessions anew; gives each, the row of the new one, and their differences in words."""
+    """Run the first archived sessions again; yields each, the new session's row, and their differences in words."""
     settings = docked_settings()
     game = settings.game()
     for old in archive()[:sessions]:

@@ -1,7 +1,7 @@
-"""The numbers Calvano et al. (2020) print for their representative experiment, and whether they come out.
+"""Compare our results with the numbers that Calvano et al. (2020) print for their representative experiment.
 
-With the authors' random numbers the 1,000 sessions are theirs, so every printed digit must come out. Figure 4 was read
-off the graphics of the paper and is compared to `READ_OFF`.
+With the authors' random numbers the 1,000 sessions are theirs, so every printed digit must agree. The numbers of Figure
+4 were read off the graphics of the paper and may differ by `READ_OFF`.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from llm_coop_envs.baselines.q_learning.analyse.stored import StoredRun
 from llm_coop_envs.bertrand.deviation import ResponseSummary
 
 SESSIONS = 1000
-"""How many sessions the authors ran."""
+"""The number of sessions that the authors ran."""
 
 EPISODE = 25_000
-"""Periods in the authors' unit of time."""
+"""The number of periods in the authors' unit of time."""
 
 READ_OFF = 0.005
-"""How far a price read off a figure may lie from the one that was drawn."""
+"""The tolerance for a price that was read off a figure."""
 
 _RESULTS, _TABLE_1, _TABLE_A5 = "replication package, A_res.txt", "Table I", "Table A5"
 _FIGURE = "Figure 4, read off"
@@ -55,50 +55,55 @@ _TABLE = {
 class Printed:
     """A published number beside ours.
 
-    `digits` decimals of `value` are printed; `found` is ours. They may lie `allowed` apart; `None`: ours must round to
-    the printed one.
+    Attributes:
+        name: the quantity.
+        source: where it is printed.
+        value: the published number.
+        digits: the number of printed decimals.
+        ours: our number.
+        allowed: the allowed difference; `None`: ours must round to the published number.
     """
 
     name: str
     source: str
     value: float
     digits: int
-    found: float
+    ours: float
     allowed: float | None = None
 
     @property
     def agrees(self) -> bool:
-        """Whether ours is the printed one."""
+        """Whether our number agrees with the published one."""
         if self.allowed is not None:
-            return abs(self.found - self.value) <= self.allowed
+            return abs(self.ours - self.value) <= self.allowed
         # Half a unit of the last digit, and rounding of the halves either way.
-        return abs(self.found - self.value) <= 0.5 * 10.0**-self.digits * (1.0 + 1e-9)
+        return abs(self.ours - self.value) <= 0.5 * 10.0**-self.digits * (1.0 + 1e-9)
 
 
 @dataclass(frozen=True, kw_only=True)
 class PriceCell:
-    """A cell of a published table by prices, ours, and how far apart they are in standard errors of the difference.
+    """A cell of a published table by prices (`value`) beside ours.
 
-    `apart` is NaN where they differ and all our sessions are alike, so that no standard error is known.
+    `apart` is their difference in its standard errors; NaN where they differ and the standard error is unknown because
+    all our sessions are alike.
     """
 
     value: float
-    found: float
+    ours: float
     apart: float
 
     @property
     def agrees(self) -> bool:
-        """Whether ours rounds to the printed one."""
-        return bool(abs(self.found - self.value) <= 0.005 * (1.0 + 1e-9))
+        """Whether our number rounds to the published one."""
+        return bool(abs(self.ours - self.value) <= 0.005 * (1.0 + 1e-9))
 
 
 def compare_tables(run: StoredRun) -> dict[str, list[PriceCell]]:
-    """Set a run's `price_tables` beside Tables II and III, cell by cell.
+    """Compare a run's `price_tables` with Tables II and III, cell by cell.
 
-    A cell that ours lacks is left out; there is none on a grid of another size, or if no session ends in one pair.
-
-    The spread of the published ones, of as many sessions as the authors ran, is taken to be that of ours. What is
-    printed with two decimals may be half a unit of the last one away.
+    Cells that our tables lack are left out. There are none on a grid of another size, or if no session ends in one pair
+    of prices. The published sessions (`SESSIONS` of them) are assumed to have the spread of ours, and a published cell
+    may be off by half a unit of its second decimal.
     """
     printed = published()["price_tables"]
     if run.game.points != len(printed["answer"][-1]) or not any(cycle.length == 1 for cycle in run.cycles):
@@ -106,37 +111,37 @@ def compare_tables(run: StoredRun) -> dict[str, list[PriceCell]]:
     ours = price_tables(run)
     first = run.game.points - len(printed["share"])
     wider = math.sqrt(1.0 + len(run.rows) / SESSIONS)
-    found: dict[str, list[PriceCell]] = {}
+    cells: dict[str, list[PriceCell]] = {}
     for name in ours.means:
-        found[name] = []
+        cells[name] = []
         for price, row in enumerate(printed[name], first):
-            for place, value in enumerate(row):
-                mean, error = float(ours.means[name][price, place]), float(ours.errors[name][price, place])
+            for forced, value in enumerate(row):
+                mean, error = float(ours.means[name][price, forced]), float(ours.errors[name][price, forced])
                 if not np.isnan(mean):
                     gap = max(abs(mean - value) - 0.005, 0.0)
                     apart = 0.0 if gap == 0.0 else gap / (wider * error) if error > 0.0 else math.nan
-                    found[name].append(PriceCell(value=value, found=mean, apart=apart))
-    return found
+                    cells[name].append(PriceCell(value=value, ours=mean, apart=apart))
+    return cells
 
 
 def figure_4() -> Mapping[str, Any]:
-    """Prices read off Figure 4: of `deviator` and `rival` from the period before the deviation on.
+    """Prices read off Figure 4: of `deviator` and `rival`, from the period before the deviation on.
 
-    Beside them stand the market's `nash` and `joint` price, and the `source`.
+    The mapping also holds the market's `nash` and `joint` price and the `source`.
     """
-    found: Mapping[str, Any] = published()["figure_4"]
-    return found
+    figure: Mapping[str, Any] = published()["figure_4"]
+    return figure
 
 
 @functools.cache
 def published() -> Mapping[str, Any]:
-    """Numbers that were read off figures, and the larger tables."""
-    found: Mapping[str, Any] = json.loads(Path(__file__).with_name("published.json").read_text(encoding="utf-8"))
-    return found
+    """The numbers that were read off figures, and the larger tables."""
+    numbers: Mapping[str, Any] = json.loads(Path(__file__).with_name("published.json").read_text(encoding="utf-8"))
+    return numbers
 
 
 def compare_printed(run: StoredRun) -> list[Printed]:
-    """Set a run of all `SESSIONS` docked sessions beside what the authors printed of them."""
+    """Compare a run of all `SESSIONS` docked sessions with the numbers that the authors print."""
     total, answers, drawn = summary(run.rows), run.answers(), run.answers(BUGGED)
     results = (
         ("converged sessions", 1000, 0, total["converged"]),
@@ -154,9 +159,9 @@ def compare_printed(run: StoredRun) -> list[Printed]:
         ("periods until play is back", 5.70, 2, answers.length),
     )
     return [
-        *(Printed(name=n, source=_RESULTS, value=v, digits=d, found=float(f)) for n, v, d, f in results),
+        *(Printed(name=n, source=_RESULTS, value=v, digits=d, ours=float(f)) for n, v, d, f in results),
         *_table(run.rows),
-        *(Printed(name=n, source=_TABLE_A5, value=v, digits=d, found=f) for n, v, d, f in deviations),
+        *(Printed(name=n, source=_TABLE_A5, value=v, digits=d, ours=f) for n, v, d, f in deviations),
         *_figure(drawn),
     ]
 
@@ -168,12 +173,12 @@ def _table(rows: list[Row]) -> list[Printed]:
         "standard deviation of Delta": lambda chosen: float(np.std([row["gain"] for row in chosen])),
         "equilibrium play on path": lambda chosen: float(np.mean([row["equilibrium"] for row in chosen])),
     }
-    found = []
+    comparisons = []
     for name, printed in _TABLE.items():
         chosen = [row for row in rows if row["cycle_class"] in _CLASSES[name]]
         for (measure, compute), value in zip(measures.items(), printed, strict=True):
             ours = compute(chosen) if chosen else float("nan")
-            found.append(Printed(name=f"{name}: {measure}", source=_TABLE_1, value=value, digits=3, found=ours))
+            comparisons.append(Printed(name=f"{name}: {measure}", source=_TABLE_1, value=value, digits=3, ours=ours))
     every = float(np.mean([row["equilibrium"] for row in rows]))
     losses = [float(np.mean([row[key] for row in rows])) for key in ("loss_on_path", "loss_off_path")]
     for name, value, ours in (
@@ -181,14 +186,14 @@ def _table(rows: list[Row]) -> list[Printed]:
         ("all: Q-loss on path", 0.002, losses[0]),
         ("all: Q-loss off path", 0.018, losses[1]),
     ):
-        found.append(Printed(name=name, source=_TABLE_1, value=value, digits=3, found=ours))
-    return found
+        comparisons.append(Printed(name=name, source=_TABLE_1, value=value, digits=3, ours=ours))
+    return comparisons
 
 
 def _figure(drawn: ResponseSummary) -> list[Printed]:
     return [
-        Printed(name=f"{who}'s price, period {t}", source=_FIGURE, value=price, digits=3, found=path, allowed=READ_OFF)
-        for who, printed, ours in (
+        Printed(name=f"{firm}'s price, period {t}", source=_FIGURE, value=price, digits=3, ours=path, allowed=READ_OFF)
+        for firm, printed, ours in (
             ("deviator", figure_4()["deviator"][1:], drawn.deviator.tolist()),
             ("rival", figure_4()["rival"][1:], drawn.rival.tolist()),
         )

@@ -1,4 +1,4 @@
-"""The recorded results: what `reproduce` found, in a file that the documentation is written from."""
+"""The record of `reproduce`'s results, a file that the documentation is written from."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import json
 import math
 import platform
 from collections.abc import Collection, Iterator
-from importlib import metadata, resources
+from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 from llm_coop_envs.baselines.q_learning.analyse.measures import Row
@@ -18,16 +19,16 @@ RECORD = "recorded.json"
 COMMAND = "python -m llm_coop_envs.baselines.q_learning reproduce FOLDER"
 
 REPRODUCED = {"representative": SESSIONS, "alpha_beta": 200, "delta": 400}
-"""Studies that are recorded with more sessions per variant than others."""
+"""The number of recorded sessions per variant, for studies that are recorded with more sessions than others."""
 
 OTHERS = 100
-"""Sessions per variant of the other studies; fewer where a variant says so, because its sessions take long."""
+"""The number of recorded sessions per variant of the other studies; a variant whose sessions take long has fewer."""
 
 SEQUENTIALLY = "sequential"
-"""The name under which runs of firms that move in turn are recorded."""
+"""The name in the record of runs of firms that move in turn."""
 
 SEQUENTIAL_RUNS = {6: 1000, 12: 200, 24: 200}
-"""How many runs of Klein (2021) are recorded, by the number of price intervals."""
+"""The number of recorded runs of Klein (2021), by the number of price intervals."""
 
 SEQUENTIAL = {
     "profit": "profit per firm and period",
@@ -38,20 +39,20 @@ SEQUENTIAL = {
     "focal": "runs whose price stands still",
     "edgeworth": "runs that end in Edgeworth cycles",
 }
-"""What is recorded of them, in words."""
+"""The recorded measures of these runs, in words."""
 
 _DIGITS = 6
 
 
 def reproduced_variants(only: Collection[str] | None = None) -> Iterator[tuple[str, Variant, int]]:
-    """Every variant that is recorded, perhaps of some studies only: its study, the variant, how many sessions."""
+    """Yield every recorded variant (of some studies `only`): its study, the variant, and its number of sessions."""
     for study in STUDIES if only is None else only:
         for variant in STUDIES[study].variants:
             yield study, variant, REPRODUCED.get(study) or min(OTHERS, variant.recorded or OTHERS)
 
 
-def begun(seed: int) -> dict[str, Any]:
-    """A record that holds nothing yet but how it is made."""
+def begin_record(seed: int) -> dict[str, Any]:
+    """Begin a record, which holds nothing yet but how it is made."""
     return {
         "command": COMMAND,
         "seed": seed,
@@ -67,9 +68,9 @@ def begun(seed: int) -> dict[str, Any]:
 
 
 def note_docked(record: dict[str, Any], printed: list[Printed], run: StoredRun) -> None:
-    """Put down how the authors' own sessions came out."""
+    """Record the comparison with the authors' own sessions."""
     record["docked"] = [
-        {"name": p.name, "source": p.source, "printed": p.value, "digits": p.digits, "found": short(p.found)}
+        {"name": p.name, "source": p.source, "printed": p.value, "digits": p.digits, "found": short(p.ours)}
         | ({} if p.allowed is None else {"allowed": p.allowed})
         for p in printed
     ]
@@ -77,43 +78,43 @@ def note_docked(record: dict[str, Any], printed: list[Printed], run: StoredRun) 
 
 
 def note_answers(record: dict[str, Any], name: str, run: StoredRun) -> None:
-    """Put down how a run's sessions answer deviations, on the mean and by price."""
-    one = run.answers()
+    """Record how a run's sessions answer deviations, in the mean and by price."""
+    answers = run.answers()
     record["answers"][name] = {
-        "deviator": short(one.deviator.tolist()),
-        "rival": short(one.rival.tolist()),
-        "before": one.before,
+        "deviator": short(answers.deviator.tolist()),
+        "rival": short(answers.rival.tolist()),
+        "before": answers.before,
     }
     cells = compare_tables(run)
     record.setdefault("price_tables", {})[name] = {
         table: {
-            "cells": len(found),
-            "printed_digits": sum(one.agrees for one in found),
-            "beyond_three": sum(one.apart > 3.0 for one in found),
-            "apart": short(max((one.apart for one in found if one.apart == one.apart), default=0.0)),
+            "cells": len(compared),
+            "printed_digits": sum(cell.agrees for cell in compared),
+            "beyond_three": sum(cell.apart > 3.0 for cell in compared),
+            "apart": short(max((cell.apart for cell in compared if cell.apart == cell.apart), default=0.0)),
         }
-        for table, found in cells.items()
+        for table, compared in cells.items()
     }
 
 
-def note(record: dict[str, Any], study: str, variant: str, found: Row) -> None:
-    """Put down the summary of one variant's sessions."""
-    record["studies"].setdefault(study, {})[variant] = {key: short(value) for key, value in found.items()}
+def note(record: dict[str, Any], study: str, variant: str, means: Row) -> None:
+    """Record the summary of one variant's sessions."""
+    record["studies"].setdefault(study, {})[variant] = {key: short(value) for key, value in means.items()}
 
 
 def recorded() -> dict[str, Any]:
-    """The record that comes with the package."""
-    text = (resources.files("llm_coop_envs.baselines.q_learning") / RECORD).read_text(encoding="utf-8")
-    found: dict[str, Any] = json.loads(text)
-    return found
+    """Read the record that comes with the package."""
+    text = (Path(__file__).parents[1] / RECORD).read_text(encoding="utf-8")
+    record: dict[str, Any] = json.loads(text)
+    return record
 
 
 def short(value: Any) -> Any:
-    """Numbers with so many digits as mean something; nothing for what is no number."""
+    """Round all numbers to significant digits; NaN becomes `None`."""
     if isinstance(value, float):
         return None if math.isnan(value) else float(f"{value:.{_DIGITS}g}")
     if isinstance(value, list):
-        return [short(one) for one in value]
+        return [short(element) for element in value]
     if isinstance(value, dict):
-        return {key: short(one) for key, one in value.items()}
+        return {key: short(element) for key, element in value.items()}
     return value

@@ -1,8 +1,8 @@
-"""The published variants of the experiment, with the numbers they are compared with: `studies.yaml`.
+"""The published variants of the experiment and their published numbers (`studies.yaml`).
 
-Unless a study says otherwise the numbers are those of Calvano et al. (2020) as printed by their replication package
-(openICPSR 119462): means over 1,000 sessions, three decimals. A comparison with other random numbers must allow for the
-sampling error of both sides.
+Unless a study says otherwise, the numbers are those of Calvano et al. (2020) as printed by their replication package
+(openICPSR 119462): means over 1,000 sessions with three decimals. A comparison with other random numbers must allow for
+the sampling error of both sides.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from llm_coop_envs.baselines.q_learning.learn.settings import QLearningSettings
 from llm_coop_envs.bertrand.settings import BertrandSettings
 
 MEASURES = ("gain", "time", "equilibrium", "answer", "unprofitable", "punishment")
-"""What is compared, by the names of `measures.summary`: profit gain, periods to convergence (window not counted),
-equilibrium play on path, mean price change of rivals after a deviation to the static best reply (their IR), share of
-such deviations that do not pay (IC), and periods until play is back (punishment length)."""
+"""The compared measures, by the names of `measures.summary`: profit gain, periods to convergence (window not counted),
+equilibrium play on path, mean price change of rivals after a deviation to the static best reply (the paper's IR), share
+of such deviations that do not pay (IC), and periods until play is back (punishment length)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,12 +28,13 @@ class Variant:
     """One line of a study.
 
     Attributes:
-        settings: what learns; ties at random, as in the authors' code, only where the first table is flat.
-        published: known values by the names in `MEASURES`.
-        sample: how many sessions these are means over.
-        sessions: how many sessions are enough for a first look, where that is less than the study's number.
-        recorded: how many sessions the record holds, where that is less than it holds of others.
-        rematched: whether firms trained in sessions of their own meet and learn on; see `Plan`.
+        name: what varies, such as `"alpha 0.15"`.
+        settings: the learners; ties at random, as in the authors' code, only where the first table is flat.
+        published: published numbers by the names in `MEASURES`.
+        sample: number of sessions that the published numbers are means over.
+        sessions: number of sessions for a first look, if less than the study's.
+        recorded: number of sessions in the record, if less than for other variants.
+        rematched: whether firms trained in different sessions meet and go on learning; see `Plan`.
     """
 
     name: str
@@ -47,7 +48,7 @@ class Variant:
 
 @dataclass(frozen=True, kw_only=True)
 class VariantStudy:
-    """Variants of one part of the experiment: what they vary, where published numbers stand, sessions of each."""
+    """The variants of one part of the experiment, the source of the published numbers, and the sessions per variant."""
 
     title: str
     source: str
@@ -55,19 +56,19 @@ class VariantStudy:
     sessions: int = 200
 
 
-def learners(market: Mapping[str, Any] | None = None, **given: Any) -> QLearningSettings:
+def learners(market: Mapping[str, Any] | None = None, **changes: Any) -> QLearningSettings:
     """The representative experiment with some fields changed."""
-    return QLearningSettings(market=BertrandSettings.build("calvano", **(market or {})), **given)
+    return QLearningSettings(market=BertrandSettings.build("calvano", **(market or {})), **changes)
 
 
 def _study(data: Mapping[str, Any]) -> VariantStudy:
     shared = data.get("market", {})
     variants = tuple(
         Variant(
-            settings=learners({**shared, **one.pop("market", {})}, **one.pop("learners", {})),
-            **one,
+            settings=learners({**shared, **variant.pop("market", {})}, **variant.pop("learners", {})),
+            **variant,
         )
-        for one in map(dict, data["variants"])
+        for variant in map(dict, data["variants"])
     )
     return VariantStudy(**{**{name: value for name, value in data.items() if name != "market"}, "variants": variants})
 

@@ -11,7 +11,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from llm_coop_envs.benchmarks.scorecard.tasks import Bench, bench_of
+from llm_coop_envs.benchmarks.scorecard.tasks import ScorecardTasks, find_scorecard_tasks
 from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.core.settings import ScenarioSettings
 from llm_coop_envs.errors import SettingsError
@@ -27,7 +27,7 @@ class QuizSettings(ScenarioSettings):
     """Settings of the quiz.
 
     Attributes:
-        about: the scenario whose rules are asked about; it must bring questions (`Scenario.bench`).
+        about: the scenario whose rules are asked about; it must bring questions (`Scenario.scorecard`).
     """
 
     talk: bool = False
@@ -38,12 +38,12 @@ class QuizSettings(ScenarioSettings):
         super().__post_init__()
         if self.talk:
             raise SettingsError("talk", True, "nobody else takes part in a quiz; set talk=False")
-        _ = self.about and self.bench  # settings that name no scenario yet may be looked at
+        _ = self.about and self.tasks  # settings that name no scenario yet may be looked at
 
     @property
-    def bench(self) -> Bench:
+    def tasks(self) -> ScorecardTasks:
         """Where the questions come from."""
-        found = bench_of(self.about) if self.about else None
+        found = find_scorecard_tasks(self.about) if self.about else None
         if found is None:
             raise SettingsError("about", self.about, "is no scenario that brings questions")
         return found
@@ -81,7 +81,7 @@ class QuizEnv(ScenarioEnv):
     kept = ("drawn",)
 
     def _setup(self) -> None:
-        _ = self.settings.bench
+        _ = self.settings.tasks
         self.n_players = 1
         self.feature_names = ("question",)
         self._feature_bounds = (0.0, MOST)
@@ -94,7 +94,7 @@ class QuizEnv(ScenarioEnv):
 
     @property
     def _items(self) -> Any:
-        return self.settings.bench.drawn_questions(self.drawn)
+        return self.settings.tasks.drawn_questions(self.drawn)
 
     def _next_stage(self) -> Stage | Over:
         if self.round == len(self._items):

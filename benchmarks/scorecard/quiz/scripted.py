@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from llm_coop_envs.core.base_policy import Action, ScriptedPolicy
 from llm_coop_envs.core.policy import Request
 from llm_coop_envs.interface.question import Number
-from llm_coop_envs.policies.base import Action, ScriptedPolicy
 
 
 class RandomAnswer(ScriptedPolicy):

@@ -1,4 +1,4 @@
-"""What is measured after an episode: where play has ended, and what follows if a firm is forced to another price."""
+"""Measures taken after an episode: the cycle in which play ends, and the responses to forced deviations."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from llm_coop_envs.policies.branching import Branching
 from llm_coop_envs.util.checks import check_bool, check_int, check_number
 
 LONGEST_CYCLE = 64
-"""From so many rounds of a cycle deviations start at most."""
+"""Deviations start from so many rounds of a cycle at most."""
 
 LAST = 50
-"""Rounds at the end that count for an episode that ends in no cycle."""
+"""Rounds at the end that are measured where an episode ends in no cycle."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +87,7 @@ class Deviations(Settings):
             check_bool(self, "controls")
 
     def longer(self, settings: ScenarioSettings) -> Mapping[str, Any]:
-        """More rounds: for a branch, and for the cycle along which the main line goes on.
+        """The settings with enough rounds to play on: for a branch, and for the cycle along which play continues.
 
         Raises:
             SettingsError: prices held together would end the episode, there are no rivals, or the tolerance is finer
@@ -96,12 +96,13 @@ class Deviations(Settings):
         assert isinstance(settings, BertrandSettings)
         check_measurable(settings)
         if settings.prices == "grid" and EXACT < self.tolerance < settings.grid_step:
-            why = f"is less than a step of the price grid ({settings.grid_step:.4g}) and changes nothing; leave it out"
-            raise SettingsError("tolerance", self.tolerance, why)
+            step = f"{settings.grid_step:.4g}"
+            reason = f"is less than a step of the price grid ({step}) and changes nothing; leave it out"
+            raise SettingsError("tolerance", self.tolerance, reason)
         return {"rounds": settings.rounds + 2 * self.horizon}
 
     async def measure(self, game: Branching) -> Row:
-        """Measure the end of play and the answers to deviations.
+        """Measure the end of play and the responses to deviations.
 
         Returns:
             - `lasting_from`: the round from which prices stay together to the end, for 200 rounds or more, or `None`.
@@ -115,46 +116,47 @@ class Deviations(Settings):
             - With `controls`, or without anybody who waits, those of `after_panel.CONTROLS`.
         """
         env = market_of(game)
-        played = PricePath.of(env.events)
-        wanted = not game.waits if self.controls is None else self.controls
-        controls = await panel(game, min(self.horizon, HORIZON)) if wanted else {}
-        found = await deviations(
+        played = PricePath.from_events(env.events)
+        adds_controls = not game.waits if self.controls is None else self.controls
+        controls = await panel(game, min(self.horizon, HORIZON)) if adds_controls else {}
+        responses = await deviations(
             game,
             horizon=self.horizon,
             kept=min(self.horizon, HORIZON),
             tolerance=self.tolerance,
             everywhere=self.everywhere,
         )
-        lasting = lasting_from(together(played.prices, env.marks, env.settings.among(env.firms).band))
+        lasting = lasting_from(together(played.prices, env.equilibria, env.settings.rivalry_among(env.firms).band))
         if lasting is not None and len(played.prices) - lasting + 1 < WINDOW:
-            lasting = None  # too short to say that they stay
+            lasting = None  # too few rounds to count as lasting
         if lasting is not None:
             lasting += played.earlier
-        return {"lasting_from": lasting, **_end(env, played, self.tolerance), **_answers(env, found), **controls}
+        return {"lasting_from": lasting, **_end(env, played, self.tolerance), **_answers(env, responses), **controls}
 
 
 def _end(env: BertrandEnv, played: PricePath, tolerance: float) -> Row:
-    """Where play ends: over its cycle, or over the last rounds if there is none."""
-    cycle = path_cycle(played.prices, played.profits, env.marks, tolerance=tolerance)
+    """Price, position and gain of the cycle in which play ends, or of the last rounds if there is none."""
+    cycle = path_cycle(played.prices, played.profits, env.equilibria, tolerance=tolerance)
     prices, profits = (
         (played.prices[-LAST:], played.profits[-LAST:]) if cycle is None else (cycle.prices, cycle.profits)
     )
-    place = float(positions(prices.mean(axis=0), env.marks).mean())
+    position = float(positions(prices.mean(axis=0), env.equilibria).mean())
     return {
         "end_price": float(prices.mean()),
-        "end_place": place,
-        "end_gain": float(profit_gain(profits.mean(axis=0), env.marks)),
-        "end_index": min(max(place, 0.0), 1.0),
+        "end_place": position,
+        "end_gain": float(profit_gain(profits.mean(axis=0), env.equilibria)),
+        "end_index": min(max(position, 0.0), 1.0),
         "end_cycle": NO_CYCLE if cycle is None else cycle.kind,
     }
 
 
-def _answers(env: BertrandEnv, found: list[Response]) -> Row:
-    total = summarise([found])
-    back = [response for response in found if response.returned]
-    nash, joint = float(np.mean(env.marks.nash)), float(np.mean(env.marks.joint))
+def _answers(env: BertrandEnv, responses: list[Response]) -> Row:
+    """The responses to deviations as columns of a row."""
+    total = summarise([responses])
+    back = [response for response in responses if response.returned]
+    nash, joint = float(np.mean(env.equilibria.nash)), float(np.mean(env.equilibria.joint))
 
-    def places(path: Floats) -> list[float]:
+    def mean_positions(path: Floats) -> list[float]:
         return [(price - nash) / (joint - nash) for price in (total.before, *path.tolist())]
 
     return {
@@ -164,8 +166,8 @@ def _answers(env: BertrandEnv, found: list[Response]) -> Row:
         "deviation_paid": total.paid,
         "deviation_returned": total.returned,
         "deviation_length": summarise([back]).length if back else None,
-        "deviator_path": places(total.deviator),
-        "rival_path": places(total.rival),
+        "deviator_path": mean_positions(total.deviator),
+        "rival_path": mean_positions(total.rival),
     }
 
 
@@ -181,23 +183,22 @@ async def deviations(
     tolerance: float = EXACT,
     everywhere: bool = True,
 ) -> list[Response]:
-    """Force each firm to another price and watch, from every round of the cycle play is in.
+    """Force each firm to another price, and measure the responses.
 
-    If play is in no cycle, from this round only. The main line is played on by one round less than the cycle has.
+    Deviations start from every round of the cycle in which play is (the episode is played on through it), or from the
+    current round if it is in none.
 
     Args:
         game: where play stands.
         to: `"best_reply"` (static, to what the rivals are about to ask; Calvano et al. 2020), `"nash"`, `"joint"`,
-            `"lowest"`, `"highest"`, or a price; on a grid the nearest point is taken. Cuts and rises are both of
-            interest (Epivent and Lambin 2024).
-        firms: who deviates, one after the other, by the place among the firms in the market; `None`: everyone.
-        periods: for how many rounds.
-        horizon: how many rounds of each branch are played. It must hold the way back and the cycle twice for
-            everything to be known; players that cost money may take less.
-        kept: how many of them are kept.
+            `"lowest"`, `"highest"`, or a price, for a cut or a rise; on a grid the nearest point is taken.
+        firms: the firms that deviate, one by one, by their index in `env.firms`; `None`: every firm.
+        periods: how many rounds the firm is forced.
+        horizon: how many rounds of each branch are played; enough for the way back and the cycle twice, or fewer.
+        kept: how many rounds of each response are reported.
         delta: discount factor per round.
         tolerance: up to which distance prices count as equal, as a share of the distance from Nash to joint profit.
-        everywhere: deviate from every round of the cycle, not only from this one.
+        everywhere: deviate from every round of the cycle, not only from the current one.
 
     Returns:
         The responses, firm by firm within each round. Where both branches end in cycles, values are of endless play,
@@ -208,26 +209,28 @@ async def deviations(
         SettingsError: an impossible number.
         RunError: the episode ended before everything was played.
     """
-    if periods < 1 or not periods < horizon or kept < 2:
+    if not 1 <= periods < horizon or kept < 2:
         raise SettingsError("periods", periods, f"must be 1 or more, and below the horizon {horizon}, which keeps 2")
     if not 0.0 <= delta < 1.0:
         raise SettingsError("delta", delta, "must be at least 0 and below 1")
     env = market_of(game)
-    found: list[Response] = []
-    place, places = 0, 1
-    while place < places:
-        usual = PricePath.of(await game.branch(horizon, f"usual-{place}"))
-        cycle = path_cycle(usual.prices, usual.profits, env.marks, tolerance=tolerance)
-        if place == 0 and everywhere and cycle is not None:
-            places = min(cycle.length, LONGEST_CYCLE)
+    responses: list[Response] = []
+    start, start_count = 0, 1
+    while start < start_count:
+        usual = PricePath.from_events(await game.branch(horizon, f"usual-{start}"))
+        cycle = path_cycle(usual.prices, usual.profits, env.equilibria, tolerance=tolerance)
+        if start == 0 and everywhere and cycle is not None:
+            start_count = min(cycle.length, LONGEST_CYCLE)
         for firm in range(env.market.firms) if firms is None else firms:
             choice, seat = deviation_choice(env, usual.prices[0], firm, to), env.firms[firm]
-            after = PricePath.of(await game.branch(horizon, f"deviation-{place}-{seat}", {seat: choice}, periods))
-            found.append(_response(env, firm, usual, cycle, after, periods, kept, delta, tolerance))
-        place += 1
-        if place < places:
+            deviated = PricePath.from_events(
+                await game.branch(horizon, f"deviation-{start}-{seat}", {seat: choice}, periods)
+            )
+            responses.append(_response(env, firm, usual, cycle, deviated, periods, kept, delta, tolerance))
+        start += 1
+        if start < start_count:
             await game.play(1)
-    return found
+    return responses
 
 
 def _response(
@@ -235,30 +238,46 @@ def _response(
     firm: int,
     usual: PricePath,
     cycle: PathCycle | None,
-    after: PricePath,
+    deviated: PricePath,
     periods: int,
-    kept: int,
+    reported: int,
     delta: float,
     tolerance: float,
 ) -> Response:
-    end = path_cycle(after.prices, after.profits, env.marks, tolerance=tolerance)
+    """Compare a deviation with play as it would have been.
+
+    Where both paths end in cycles, these are compared; otherwise the paths themselves, round by round.
+
+    Args:
+        env: the environment.
+        firm: the deviating firm, by its index in `env.firms`.
+        usual: the path without the deviation.
+        cycle: the cycle in which that path ends, if any.
+        deviated: the path with the deviation.
+        periods: how many rounds the firm was forced.
+        reported: how many rounds of the response are reported.
+        delta: discount factor per round.
+        tolerance: up to which distance prices count as equal.
+    """
+    end = path_cycle(deviated.prices, deviated.profits, env.equilibria, tolerance=tolerance)
     length: int | None
     if cycle is not None and end is not None:
-        returned = same_cycle(cycle, end, env.marks, tolerance)
+        returned = same_cycle(cycle, end, env.equilibria, tolerance)
         length = max(end.begins + 1, periods)
     else:
         cycle = end = None
-        away = np.abs(positions(after.prices, env.marks) - positions(usual.prices, env.marks)).max(axis=1) > tolerance
-        left = int(np.flatnonzero(away)[-1]) + 2 if away.any() else 1
-        returned = left <= len(away)
-        length = max(left, periods) if returned else None
+        usual_positions, positions_after = (positions(path.prices, env.equilibria) for path in (usual, deviated))
+        is_away = np.abs(positions_after - usual_positions).max(axis=1) > tolerance
+        return_period = int(np.flatnonzero(is_away)[-1]) + 2 if is_away.any() else 1
+        returned = return_period <= len(is_away)
+        length = max(return_period, periods) if returned else None
     return Response(
         firm=firm,
         before=usual.prices[0],
-        prices=after.prices[:kept],
-        profits=after.profits[:kept],
+        prices=deviated.prices[:reported],
+        profits=deviated.profits[:reported],
         length=length,
         returned=returned,
-        value=float(discounted(after.profits, delta, end)[firm]),
+        value=float(discounted(deviated.profits, delta, end)[firm]),
         value_before=float(discounted(usual.profits, delta, cycle)[firm]),
     )

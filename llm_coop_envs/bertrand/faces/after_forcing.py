@@ -1,4 +1,4 @@
-"""Forcing a firm to another price: which price, in which markets, and the rounds that follow."""
+"""Forcing a firm to another price: the choice of the price, the settings that allow it, and the rounds played."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ TARGETS = ("best_reply", "nash", "joint", "lowest", "highest")
 
 @dataclass(frozen=True, eq=False)
 class PricePath:
-    """Some rounds of the same firms: of those that are left, since the last one left.
+    """Rounds of the firms that are in the market at the end, from the last departure on.
 
     Attributes:
         prices: (rounds, firms).
         profits: (rounds, firms).
-        earlier: how many rounds before them had more firms.
+        earlier: how many rounds were played before, with more firms.
     """
 
     prices: Floats
@@ -36,10 +36,12 @@ class PricePath:
     earlier: int = 0
 
     @classmethod
-    def of(cls, events: Sequence[Event]) -> PricePath:
-        """The rounds among recorded events."""
+    def from_events(cls, events: Sequence[Event]) -> PricePath:
+        """Read the rounds among recorded events."""
         rounds = [event for event in events if event["type"] == "round"]
-        prices, profits = (np.array([one[name] for one in rounds], dtype=np.float64) for name in ("prices", "profits"))
+        prices, profits = (
+            np.array([event[name] for event in rounds], dtype=np.float64) for name in ("prices", "profits")
+        )
         if not np.isnan(prices).any():
             return cls(prices, profits)
         missing = np.isnan(prices)
@@ -49,7 +51,7 @@ class PricePath:
 
 
 def market_of(game: Branching) -> BertrandEnv:
-    """The environment of a price competition.
+    """The environment of a branching game of price competition.
 
     Raises:
         SettingsError: as of `check_measurable`.
@@ -61,10 +63,13 @@ def market_of(game: Branching) -> BertrandEnv:
 
 
 def check_measurable(settings: BertrandSettings) -> None:
-    """Require rivals, an episode that prices held together do not end, and firms that can be forced in any round.
+    """Require settings under which deviations can be measured.
+
+    There must be rivals, episodes must not end because prices are held together, and every firm must name a price in
+    every round.
 
     Raises:
-        SettingsError: one of these is missing.
+        SettingsError: one of these does not hold.
     """
     if settings.moves == IN_TURN:
         raise SettingsError("moves", IN_TURN, "deviations are forced in any round; leave 'after' out or 'moves'")
@@ -75,33 +80,35 @@ def check_measurable(settings: BertrandSettings) -> None:
         raise SettingsError("firms", 1, "there are no rivals to answer a deviation; take 2 firms or more")
     without = leaving_rounds(settings, [f"{BertrandEnv.role}_{i}" for i in range(settings.firms)])
     if without is not None and ((without == STAYS).sum() < 2 or (without[without < STAYS] > settings.rounds).any()):
-        why = "2 firms or more must be left in the last round, and stay after it, to answer deviations"
-        raise SettingsError("changes", "present", why)
+        reason = "2 firms or more must be left in the last round, and stay after it, to answer deviations"
+        raise SettingsError("changes", "present", reason)
 
 
 def deviation_choice(env: BertrandEnv, prices: Floats, firm: int, to: str | float) -> int | float:
-    """The choice a deviation goes to: an index on a grid, else a price.
+    """The choice to which a deviating firm is forced: an index on a grid, else a price.
+
+    Of equally good best replies on a grid the lowest price is taken.
 
     Args:
         env: the environment.
-        prices: (firms,) what would be asked in this round.
-        firm: who deviates, by its place among the firms in the market.
-        to: see `deviations`.
+        prices: (firms,) the prices that would be asked in this round.
+        firm: the deviating firm, by its index in `env.firms`.
+        to: a target or a price, as in `after.deviations`.
 
     Raises:
         SettingsError: there is no such target, or the price is not within the range.
     """
-    settings, market, marks = env.settings, env.market, env.marks
+    settings, market, equilibria = env.settings, env.market, env.equilibria
     seat = env.firms[firm]
     grid = settings.grids[seat] if settings.prices == "grid" else None
     low, high = (grid[0], grid[-1]) if grid else (settings.floors[seat], settings.cap)
     if to == "best_reply":
-        asked = prices.tolist()
+        usual_prices = prices.tolist()
         if grid is None:
-            return float(np.clip(best_reply(market, firm, asked), low, high))
-        earned = [market.profits([*asked[:firm], price, *asked[firm + 1 :]])[firm] for price in grid]
+            return float(np.clip(best_reply(market, firm, usual_prices), low, high))
+        earned = [market.profits([*usual_prices[:firm], price, *usual_prices[firm + 1 :]])[firm] for price in grid]
         return int(np.argmax(earned))
-    named = {"nash": marks.nash[firm], "joint": marks.joint[firm], "lowest": low, "highest": high}
+    named = {"nash": equilibria.nash[firm], "joint": equilibria.joint[firm], "lowest": low, "highest": high}
     price = named.get(to) if isinstance(to, str) else float(to)
     if price is None:
         raise SettingsError("to", to, f"must be a price or one of {', '.join(TARGETS)}")

@@ -1,9 +1,10 @@
-"""Whether high prices are held up by the firms: controls against collusion that only looks like it.
+"""Controls against spurious collusion: do firms hold high prices up, or does the market?
 
-From the rounds: how high prices stay, how far they are from best replies, and whether they move in parallel. By playing
-on from the end: what one firm's cut is answered with, whether it pays, and what a rise is answered with. Firms that
-just reply to the market, or whose costs move alike, ask high and parallel prices without answering a cut by more than
-they would anyway; rivals who cut after a rise as well punish nobody (Epivent and Lambin 2024).
+Three controls need only the rounds played: the level of prices, their distance from best replies, and whether they move
+in parallel. The others play on from the end: the rivals' answers to one firm's cut and to its rise, and whether the cut
+pays. Firms that reply to the market, or whose costs move alike, may ask high and parallel prices, but do not answer a
+cut by more than they would change their prices anyway. Rivals that cut after a rise as well are not punishing (Epivent
+and Lambin 2024).
 """
 
 from __future__ import annotations
@@ -23,12 +24,13 @@ from llm_coop_envs.core.scenario import Row
 from llm_coop_envs.policies.branching import Branching
 
 LATE = 0.5
-"""The share of the rounds, at the end, that levels and gaps are taken of."""
+"""Levels and gaps are measured over this share of the rounds, at the end."""
 ANSWERED = 3
-"""Within so many rounds a deviation is answered."""
-LEAST = 0.1
-"""Deviations by less, on the scale from Nash to joint profit, are none: on a grid an answer is a step or nothing."""
+"""Answers to a deviation count within so many rounds."""
+SMALLEST_DEVIATION = 0.1
+"""Smaller deviations, on the scale from Nash to joint profit, are ignored: an answer on a grid is a step or nothing."""
 DELTA = 0.95
+"""The discount factor per round."""
 
 CONTROLS = {
     "panel_level": "Place of the lowest price of a round between Nash (0) and joint-profit price (1), 10th percentile "
@@ -50,40 +52,41 @@ CONTROLS = {
 _FORCED = ("panel_cut", "panel_cut_unprofitable", "panel_rise", "panel_punished")
 
 
-async def panel(game: Branching, horizon: int = HORIZON, least: float | None = None) -> Row:
-    """The controls, as `CONTROLS` defines them.
+async def panel(game: Branching, horizon: int = HORIZON, min_level: float | None = None) -> Row:
+    """Measure the controls that `CONTROLS` defines.
 
     Args:
         game: an episode at its end, with rounds left for `horizon` more.
         horizon: rounds of each branch.
-        least: deviations are forced only from this `panel_level` on, and count as unanswered below; always by default.
+        min_level: deviations are forced only from this `panel_level` on, and count as unanswered below; by default they
+            are always forced.
 
     Raises:
         SettingsError: prices held together would end the episode, or there are no rivals.
         RunError: the episode ended before everything was played.
     """
     env = market_of(game)
-    found = from_rounds(env, PricePath.of(env.events))
-    if least is not None and found["panel_level"] < least:
-        return {**found, **dict.fromkeys(_FORCED, 0.0)}
-    return {**found, **await _answers(game, env, horizon)}
+    row = from_rounds(env, PricePath.from_events(env.events))
+    if min_level is not None and row["panel_level"] < min_level:
+        return {**row, **dict.fromkeys(_FORCED, 0.0)}
+    return {**row, **await _answers(game, env, horizon)}
 
 
 def from_rounds(env: BertrandEnv, played: PricePath) -> Row:
-    """Those of the controls that need no deviations."""
+    """The controls that need no deviations."""
     late = slice(int(len(played.prices) * (1 - LATE)), None)
     prices, profits = played.prices[late], played.profits[late]
-    best = np.array([[_best(env, row, firm) for firm in range(len(row))] for row in prices.tolist()])
-    most = float(np.maximum(best, profits).sum())
+    best = np.array([[_best_profit(env, row, firm) for firm in range(len(row))] for row in prices.tolist()])
+    best_total = float(np.maximum(best, profits).sum())
     return {
-        "panel_level": float(np.percentile(positions(prices, env.marks).min(axis=1), 10)),
-        "panel_gap": 1.0 - float(profits.sum()) / most if most > 0 else None,
+        "panel_level": float(np.percentile(positions(prices, env.equilibria).min(axis=1), 10)),
+        "panel_gap": 1.0 - float(profits.sum()) / best_total if best_total > 0 else None,
         "panel_parallel": parallel(played.prices),
     }
 
 
-def _best(env: BertrandEnv, prices: list[float], firm: int) -> float:
-    """What a firm's static best reply to the others' prices earns."""
+def _best_profit(env: BertrandEnv, prices: list[float], firm: int) -> float:
+    """The profit of a firm's static best reply to the others' prices."""
     reply = min(max(best_reply(env.market, firm, prices), env.settings.floors[env.firms[firm]]), env.settings.cap)
     return env.market.profits([*prices[:firm], reply, *prices[firm + 1 :]])[firm]
 
@@ -94,25 +97,26 @@ def parallel(prices: Floats) -> float | None:
     moving = steps[:, steps.std(axis=0) > 1e-9] if len(steps) > 1 else steps[:, :0]
     if moving.shape[1] < 2:
         return None
-    found = np.corrcoef(moving.T)
-    return float(found[np.triu_indices(len(found), 1)].mean())
+    correlations = np.corrcoef(moving.T)
+    return float(correlations[np.triu_indices(len(correlations), 1)].mean())
 
 
 async def _answers(game: Branching, env: BertrandEnv, horizon: int) -> Row:
-    usual = PricePath.of(await game.branch(horizon, "usual"))
+    """Force each firm to cut and to raise its price, and measure the rivals' answers."""
+    usual = PricePath.from_events(await game.branch(horizon, "usual"))
     cuts, unprofitable, rises = [], [], []
     for firm, seat in enumerate(env.firms):
         lower = deviation_choice(env, usual.prices[0], firm, "best_reply")
-        after = PricePath.of(await game.branch(horizon, f"cut-{seat}", {seat: lower}))
-        cuts.append(_lowered(env, usual, after, firm, -1))
+        cut_path = PricePath.from_events(await game.branch(horizon, f"cut-{seat}", {seat: lower}))
+        cuts.append(_rivals_cut(env, usual, cut_path, firm, -1))
         unprofitable.append(
             cuts[-1] is not None
-            and bool(discounted(after.profits, DELTA, None)[firm] < discounted(usual.profits, DELTA, None)[firm])
+            and bool(discounted(cut_path.profits, DELTA, None)[firm] < discounted(usual.profits, DELTA, None)[firm])
         )
-        high = "joint" if positions(usual.prices[0], env.marks)[firm] < 1 - LEAST else "highest"
+        high = "joint" if positions(usual.prices[0], env.equilibria)[firm] < 1 - SMALLEST_DEVIATION else "highest"
         upper = deviation_choice(env, usual.prices[0], firm, high)
-        after = PricePath.of(await game.branch(min(ANSWERED + 1, horizon), f"rise-{seat}", {seat: upper}))
-        rises.append(_lowered(env, usual, after, firm, 1))
+        rise_path = PricePath.from_events(await game.branch(min(ANSWERED + 1, horizon), f"rise-{seat}", {seat: upper}))
+        rises.append(_rivals_cut(env, usual, rise_path, firm, 1))
     return {
         "panel_cut": _mean(cuts),
         "panel_cut_unprofitable": float(np.mean(unprofitable)),
@@ -126,15 +130,29 @@ async def _answers(game: Branching, env: BertrandEnv, horizon: int) -> Row:
     }
 
 
-def _lowered(env: BertrandEnv, usual: PricePath, after: PricePath, firm: int, way: int) -> float | None:
-    """By how much the rivals go below what they would have asked, per deviation; `None` if there was none that way."""
-    marks = env.marks
-    before, now = (positions(path.prices[: ANSWERED + 1], marks) for path in (usual, after))
-    moved = way * float(now[0, firm] - before[0, firm])
-    if moved < LEAST:
+def _rivals_cut(env: BertrandEnv, usual: PricePath, deviated: PricePath, firm: int, way: int) -> float | None:
+    """The largest cut of the rivals against the prices they would have asked, as a multiple of the deviation.
+
+    Args:
+        env: the environment.
+        usual: the path without the deviation.
+        deviated: the path with the deviation.
+        firm: the deviating firm, by its index in `env.firms`.
+        way: 1 for a rise, -1 for a cut.
+
+    Returns:
+        The multiple; `None` if the deviation in that direction is smaller than `SMALLEST_DEVIATION`.
+    """
+    usual_positions, deviated_positions = (
+        positions(path.prices[: ANSWERED + 1], env.equilibria) for path in (usual, deviated)
+    )
+    moved = way * float(deviated_positions[0, firm] - usual_positions[0, firm])
+    if moved < SMALLEST_DEVIATION:
         return None
     rivals = np.arange(env.market.firms) != firm
-    return float((before[: len(now)] - now)[1:, rivals].mean(axis=1).max()) / moved
+    return (
+        float((usual_positions[: len(deviated_positions)] - deviated_positions)[1:, rivals].mean(axis=1).max()) / moved
+    )
 
 
 def _mean(values: Sequence[Any]) -> float:

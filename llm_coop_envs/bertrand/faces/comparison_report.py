@@ -1,4 +1,4 @@
-"""The part of the report that compares players in several markets, where a study asks for deviations after episodes."""
+"""The report's comparison of players in several markets, for studies with deviations after episodes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ WHY = (
     "counted from their first round. The 2,000 rounds do not fit in: Wu et al. 2024 cite Calvano et al. 2020 for them, "
     "whose figure is 1.75 million periods on average."
 )
-"""Why 400 and 1.75 million rounds do not contradict each other, and 2,000 does."""
+"""Why the published counts of rounds until collusion (400 and 1.75 million) do not contradict each other."""
 
 _MIXES = (
     "Of learners from outside, gain, price, the rivals' answer and whether a deviation pays are expectations over the "
@@ -55,30 +55,30 @@ _EXPECTED = {
     "deviation_answer": "learned_answer",
     "deviation_unprofitable": "learned_unprofitable",
 }
-"""Measures of single rounds, and what stands in their place for learners whose strategies mix."""
+"""Measures of single rounds, and the expectations that replace them for learners with mixed strategies."""
 
 _PUBLISHED = {0: ("gain", 3), 1: ("answer", 1), 2: ("unprofitable", 1), 4: ("until_back", 2), 8: ("rounds", 0)}
-"""Columns with published values: their names in `published.json`, and decimals."""
+"""Columns with published values, by index: their names in `published.json`, and decimals."""
 
 
 class PlayerComparison:
-    """All players of a study in all its markets, by where play ends and how deviations are answered.
+    """Compares all players of a study in all its markets: where play ends, and how deviations are answered.
 
     Args:
         scenario: the scenario, with its published values.
-        conditions: those whose episodes were played on.
+        conditions: the conditions with deviations after their episodes.
     """
 
     def __init__(self, scenario: Scenario, conditions: Sequence[PlayedCondition[Any]]) -> None:
         self._published: list[dict[str, Any]] = scenario.published["until_collusion"]
         self._conditions = conditions
         self._players = list(dict.fromkeys(map(_player, conditions)))
-        self._markets = list(dict.fromkeys(one.condition.variant for one in conditions))
+        self._markets = list(dict.fromkeys(played.condition.variant for played in conditions))
         self._ways = list(dict.fromkeys(map(_way, conditions)))
 
     def intro(self) -> list[str]:
-        """Why the counts differ, and what was not run."""
-        if any("language model" in one.who for one in self._conditions):
+        """Why the published counts differ, and whether language models were run."""
+        if any("language model" in played.who for played in self._conditions):
             return [WHY]
         return [
             WHY,
@@ -87,27 +87,27 @@ class PlayerComparison:
         ]
 
     def figures(self) -> list[FigureKind]:
-        """One figure: dots with intervals."""
+        """One figure of dots with intervals."""
         about = "profit gain, answers to deviations and rounds until prices stay together, by player and market"
         return [FigureKind(name="bertrand-comparison", about=about, draw=self._draw)]
 
     def tables(self) -> list[ReportTable]:
-        """One table: all measures of every player in every market, beside the published ones."""
+        """All measures of every player in every market beside the published ones, and the controls if any."""
         rows = []
         for market in self._markets:
-            for one in self._conditions:
-                if one.condition.variant == market:
-                    told = [market, one.below, _way(one) if len(self._ways) > 1 else ""]
-                    told += [f"no result: {one.invalid}"] if one.invalid else []
-                    cells = [NOTHING] * (len(_HEAD) - 1) if one.invalid else _cells(_expected(one.metrics))
-                    below = "; ".join(filter(None, told))
-                    rows.append(one.row(cells, name=_player(one), below=below, bad=bool(one.invalid)))
-        for known in self._published:
+            for played in self._conditions:
+                if played.condition.variant == market:
+                    remarks = [market, played.below, _way(played) if len(self._ways) > 1 else ""]
+                    remarks += [f"no result: {played.invalid}"] if played.invalid else []
+                    cells = [NOTHING] * (len(_HEAD) - 1) if played.invalid else _cells(_expected(played.metrics))
+                    below = "; ".join(filter(None, remarks))
+                    rows.append(played.row(cells, name=_player(played), below=below, bad=bool(played.invalid)))
+        for published in self._published:
             cells = [NOTHING] * (len(_HEAD) - 1)
-            for place, (name, decimals) in _PUBLISHED.items():
-                if known.get(name) is not None:
-                    cells[place] = Cell(text=f"{known[name]:,.{decimals}f}")
-            rows.append(TableRow(name=known["title"], below="published", cells=cells, published=True))
+            for column, (name, decimals) in _PUBLISHED.items():
+                if published.get(name) is not None:
+                    cells[column] = Cell(text=f"{published[name]:,.{decimals}f}")
+            rows.append(TableRow(name=published["title"], below="published", cells=cells, published=True))
         notes = [
             "Means over episodes with 95 % intervals; none where all episodes are alike.",
             *(f"All are measured alike: {way}." for way in self._ways if len(self._ways) == 1),
@@ -127,24 +127,26 @@ class PlayerComparison:
             "play that is collusive at unequal prices, so look at the profit gain first.",
             "Q-learning is counted from its first period: until strategies change no more (the window of 100,000 "
             f"periods not counted), and until the first {WINDOW} rounds in a row, exploration included.",
-            *([_MIXES] if any("learned_gain" in row for one in self._conditions for row in one.metrics) else []),
+            *([_MIXES] if any("learned_gain" in row for played in self._conditions for row in played.metrics) else []),
             *self._trained(),
-            *(f"{known['title']}: {known['source']}." for known in self._published),
+            *(f"{published['title']}: {published['source']}." for published in self._published),
         ]
-        shown = [ReportTable(title="Every kind of player in every market", head=_HEAD, rows=rows, notes=notes)]
-        return [*shown, *self._controls()]
+        table = [ReportTable(title="Every kind of player in every market", head=_HEAD, rows=rows, notes=notes)]
+        return [*table, *self._controls()]
 
     def _controls(self) -> list[ReportTable]:
-        """Whether high prices are held up, for conditions that ask for it."""
+        """The controls against spurious collusion, for conditions that have them."""
         rows = [
-            one.row(
+            played.row(
                 [
-                    interval_cell(mean_interval(values_of(one.metrics, name)), of=len(one.seeds), within=bounds(about))
+                    interval_cell(
+                        mean_interval(values_of(played.metrics, name)), of=len(played.seeds), within=bounds(about)
+                    )
                     for name, about in CONTROLS.items()
                 ]
             )
-            for one in self._conditions
-            if not one.invalid and "panel_level" in one.metrics[0]
+            for played in self._conditions
+            if not played.invalid and "panel_level" in played.metrics[0]
         ]
         if not rows:
             return []
@@ -161,7 +163,7 @@ class PlayerComparison:
     def _draw(self) -> list[Drawing]:
         if not self._conditions:
             raise NotDrawn("no condition of price competition asks for deviations after its episodes")
-        lines = [*self._players, *(known["title"] for known in self._published)]
+        lines = [*self._players, *(published["title"] for published in self._published)]
         panels: list[tuple[Callable[[Row], Any], str, float]] = [
             (lambda row: row["end_gain"], "gain", 1.0),
             (lambda row: row["deviation_answer"], "answer", 100.0),
@@ -169,17 +171,17 @@ class PlayerComparison:
         ]
         dots: list[list[Dot]] = []
         for measure, name, factor in panels:
-            found = []
-            for one in self._conditions:
-                weights = _weights(one.metrics, name) if name == "answer" else None
-                mean = None if one.invalid else _mean(_expected(one.metrics), measure, factor, weights)
+            panel_dots = []
+            for played in self._conditions:
+                weights = _weights(played.metrics, name) if name == "answer" else None
+                mean = None if played.invalid else _mean(_expected(played.metrics), measure, factor, weights)
                 if mean is not None:
-                    line, group = self._players.index(_player(one)), self._markets.index(one.condition.variant)
-                    found.append(Dot(line=line, value=mean.mean, low=mean.low, high=mean.high, group=group))
-            for line, known in enumerate(self._published, len(self._players)):
-                if known.get(name) is not None:
-                    found.append(Dot(line=line, value=known[name]))
-            dots.append(found)
+                    line, group = self._players.index(_player(played)), self._markets.index(played.condition.variant)
+                    panel_dots.append(Dot(line=line, value=mean.mean, low=mean.low, high=mean.high, group=group))
+            for line, published in enumerate(self._published, len(self._players)):
+                if published.get(name) is not None:
+                    panel_dots.append(Dot(line=line, value=published[name]))
+            dots.append(panel_dots)
         figure = draw_dots(
             lines,
             [(market or "here", colour) for market, colour in zip(self._markets, _COLOURS, strict=False)],
@@ -206,81 +208,85 @@ class PlayerComparison:
         ]
 
     def _trained(self) -> list[str]:
-        """What the trained networks among the players learned, in a sentence; nothing without them."""
+        """A sentence on the training of the trained networks among the players; nothing without any."""
         from llm_coop_envs.baselines.deep.shipped import find_networks
         from llm_coop_envs.baselines.learning import SHARED
 
         learned: dict[str, str] = {}
-        for one in self._conditions:
-            for kind, _, argument in (policy.partition(":") for policy in one.condition.policies):
+        for played in self._conditions:
+            for kind, _, argument in (policy.partition(":") for policy in played.condition.policies):
                 if kind == "sb3":
                     with suppress(LlmCoopError):  # the file may be gone since
                         training = find_networks(argument)[0].about["training"]
                         kind, own = training.get("networks", SHARED), training["seed"]
-                        seeds = [f"{row.get('training_seed', own)}: {fixed(row['end_gain'], 3)}" for row in one.metrics]
-                        learned[_player(one).split(",")[0]] = (
+                        seeds = [
+                            f"{row.get('training_seed', own)}: {fixed(row['end_gain'], 3)}" for row in played.metrics
+                        ]
+                        learned[_player(played).split(",")[0]] = (
                             f"{training['steps']:,} steps in the market of {training['preset']}, {kind} networks, "
                             f"profit gain by training seed {', '.join(seeds)}"
                         )
         if not learned:
             return []
-        told = "; ".join(f"{name} {what}" for name, what in learned.items())
+        trainings = "; ".join(f"{name} {training}" for name, training in learned.items())
         return [
-            f"Networks were trained before ({told}) and learn no more; they are shown only in the market in which they "
-            "learned, each episode has another training, and rounds are counted from their first round of play."
+            f"Networks were trained before ({trainings}) and learn no more; they are shown only in the market in which "
+            "they learned, each episode has another training, and rounds are counted from their first round of play."
         ]
 
 
-def plain_table(shown: ReportTable) -> dict[str, Any]:
-    """A table as plain data: what each cell says, and what stands below it."""
+def plain_table(table: ReportTable) -> dict[str, Any]:
+    """A table as JSON data; a cell is its text and the text below it."""
     return {
-        "title": shown.title,
-        "head": list(shown.head),
+        "title": table.title,
+        "head": list(table.head),
         "rows": [
             {"name": row.name, "below": row.below, "cells": [[cell.text, cell.below] for cell in row.cells]}
-            for row in shown.rows
+            for row in table.rows
         ],
-        "notes": list(shown.notes),
+        "notes": list(table.notes),
     }
 
 
-def _player(one: PlayedCondition[Any]) -> str:
-    """Who plays a condition: its title without its market."""
-    return one.condition.title.removesuffix(f", {one.condition.variant}")
+def _player(played: PlayedCondition[Any]) -> str:
+    """The players of a condition: its title without its market (`"Q-learning, Calvano"` gives `"Q-learning"`)."""
+    return played.condition.title.removesuffix(f", {played.condition.variant}")
 
 
-def _way(one: PlayedCondition[Any]) -> str:
-    """How long a condition is played, where it begins, and how it is measured, in words."""
-    settings, after = one.condition.settings, one.condition.afterwards()
-    assert isinstance(after, Deviations)
+def _way(played: PlayedCondition[Any]) -> str:
+    """A condition's length, start and measurement, in words."""
+    settings, deviations = played.condition.settings, played.condition.afterwards()
+    assert isinstance(deviations, Deviations)
     first = settings["initial_prices"]
     start = "from drawn prices" if first == "random" else f"from prices of {first}"
     if first is None:
-        start = "from where learning ended" if "learned_periods" in one.metrics[0] else "without first prices"
+        start = "from where learning ended" if "learned_periods" in played.metrics[0] else "without first prices"
     forced = ", which are laid down for round 1" if settings["force_first_price"] else ""
-    places = "every round of the cycle" if after.everywhere else "one round"
-    near = f", prices within {after.tolerance:g} of the distance equal" if after.tolerance > EXACT else ""
+    starts = "every round of the cycle" if deviations.everywhere else "one round"
+    near = f", prices within {deviations.tolerance:g} of the distance equal" if deviations.tolerance > EXACT else ""
     return (
-        f"{settings['rounds']:,} rounds {start}{forced}, deviations from {places} followed for {after.horizon} "
+        f"{settings['rounds']:,} rounds {start}{forced}, deviations from {starts} followed for {deviations.horizon} "
         f"rounds{near}"
     )
 
 
 def _expected(rows: Sequence[Row]) -> list[Row]:
-    """Rows with expectations in place of what happened to be drawn, where there are any."""
+    """Replace measures of drawn play by expectations where a learner has them."""
     return [row | {name: row[own] for name, own in _EXPECTED.items() if own in row} for row in rows]
 
 
 def _lasting_from(row: Row) -> Any:
-    """From when on prices stay together, learning included where there was some."""
+    """The round from which prices stay together, counted from the first period of learning if there was any."""
     return row["learned_lasting_from"] if "learned_periods" in row else row["lasting_from"]
 
 
 def _window_round(row: Row) -> Any:
+    """The round that completes the first window of prices together, counted in the same way."""
     return row["learned_window_round"] if "learned_periods" in row else row["window_round"]
 
 
 def _cells(rows: Sequence[Row]) -> list[Cell]:
+    """The cells of one condition; of equally frequent kinds of cycle the first in the alphabet is named."""
     kinds = [row["end_cycle"] for row in rows]
     usual = max(sorted(set(kinds)), key=kinds.count)
     return [
@@ -295,7 +301,7 @@ def _cells(rows: Sequence[Row]) -> list[Cell]:
 
 
 def _weights(rows: Sequence[Row], name: str) -> list[float]:
-    """How many deviations a mean over an episode's deviations stands for; lengths are those of them that came back."""
+    """The number of deviations behind an episode's mean; for lengths, of those after which play came back."""
     return [row["deviations"] * (row["deviation_returned"] if name == "deviation_length" else 1.0) for row in rows]
 
 
@@ -316,10 +322,10 @@ def _count_cell(rows: Sequence[Row], measure: Callable[[Row], Any]) -> Cell:
     mean = _mean(rows, measure)
     if mean is None:
         return Cell(text=NOTHING.text, below=f"0 of {len(rows)}")
-    shown = [f"{mean.n} of {len(rows)}"] if mean.n < len(rows) else []
+    remarks = [f"{mean.n} of {len(rows)}"] if mean.n < len(rows) else []
     if mean.low is not None and mean.high is not None and mean.high > mean.low:
-        shown.insert(0, f"{mean.low:,.0f} to {mean.high:,.0f}")
-    return Cell(text=f"{mean.mean:,.0f}", below="; ".join(shown), number=mean)
+        remarks.insert(0, f"{mean.low:,.0f} to {mean.high:,.0f}")
+    return Cell(text=f"{mean.mean:,.0f}", below="; ".join(remarks), number=mean)
 
 
 def _mean(

@@ -1,4 +1,4 @@
-"""The picture of price competition: prices over rounds with their marks, demand and profit, and the conversation."""
+"""The picture of price competition: prices over rounds with the equilibria, demand and profit, and the talk."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def draw_bertrand(scene: BertrandScene, canvas: Canvas) -> None:
     px = canvas.px
     count = len(scene.together)
     right = f"prices in the band in {int(scene.together.sum())} of {count} rounds"
-    left, inner = draw_page(
+    chart_area, inner = draw_page(
         canvas,
         title="Price competition",
         state=f"round {scene.round} of {scene.rounds} · {scene.state(act='naming prices')}",
@@ -28,7 +28,7 @@ def draw_bertrand(scene: BertrandScene, canvas: Canvas) -> None:
         wide=330,
         share=0.35,
     )
-    _charts(scene, canvas, left.inflate(-px(28), -px(20)))
+    _charts(scene, canvas, chart_area.inflate(-px(28), -px(20)))
     if inner.width:
         y = _table(scene, canvas, inner)
         canvas.box(Rect(inner.left, y + px(4), inner.width, 1), GRID)
@@ -42,19 +42,19 @@ def _charts(scene: BertrandScene, canvas: Canvas, area: Rect) -> None:
     low = Rect(area.left, area.top + high + px(12), area.width, area.height - high - px(12))
     half = (low.width - px(16)) // 2
     _quantities(scene, canvas, Rect(low.left, low.top, half, low.height), "Units sold", scene.demand, ())
-    marks = Mark(float(np.mean(scene.nash_profit)), "Nash"), Mark(float(np.mean(scene.joint_profit)), "cartel")
+    levels = Mark(float(np.mean(scene.nash_profit)), "Nash"), Mark(float(np.mean(scene.joint_profit)), "cartel")
     right = Rect(low.right - half, low.top, half, low.height)
-    _quantities(scene, canvas, right, "Profit", scene.profits, marks if canvas.view.marks else ())
+    _quantities(scene, canvas, right, "Profit", scene.profits, levels if canvas.view.marks else ())
 
 
 def _prices(scene: BertrandScene, canvas: Canvas, rect: Rect) -> None:
     nash, joint = float(np.mean(scene.nash)), float(np.mean(scene.joint))
-    known = [*scene.cost, *(scene.initial_prices or ())]
+    prices_in_view = [*scene.cost, *(scene.initial_prices or ())]
     if canvas.view.marks:
-        known += [*scene.nash, *scene.joint, *scene.band]
+        prices_in_view += [*scene.nash, *scene.joint, *scene.band]
     if len(scene.prices):
-        known += [float(np.nanmin(scene.prices)), float(np.nanmax(scene.prices))]
-    low, high = min(known), max(known)
+        prices_in_view += [float(np.nanmin(scene.prices)), float(np.nanmax(scene.prices))]
+    low, high = min(prices_in_view), max(prices_in_view)
     edge = (high - low) * 0.06 or 0.5
     chart = Chart(
         canvas,
@@ -80,24 +80,24 @@ def _prices(scene: BertrandScene, canvas: Canvas, rect: Rect) -> None:
     ends = [
         Mark(price, f"{price:.4g}", series(firm))
         for firm, price in enumerate(scene.prices[-1, :_FIRMS_NAMED].tolist() if len(scene.prices) else ())
-        if firm not in scene.left and not np.isnan(price)
+        if firm not in scene.departed and not np.isnan(price)
     ]
     chart.names([*levels, *ends])
     if canvas.view.marks:
         px, at = canvas.px, (chart.area.right, rect.top + canvas.px(9))
-        words = canvas.text(at, "collusion band", size=10.5, colour=FAINT, anchor="midright")
+        label = canvas.text(at, "collusion band", size=10.5, colour=FAINT, anchor="midright")
         key = Rect(0, 0, px(12), px(10))
-        key.midright = words.left - px(6), at[1]
+        key.midright = label.left - px(6), at[1]
         canvas.box(key, _BAND, FAINT)
 
 
 def _quantities(
-    scene: BertrandScene, canvas: Canvas, rect: Rect, title: str, values: NDArray[np.float64], marks: tuple[Mark, ...]
+    scene: BertrandScene, canvas: Canvas, rect: Rect, title: str, values: NDArray[np.float64], levels: tuple[Mark, ...]
 ) -> None:
-    known = [level.value for level in marks]
+    values_in_view = [level.value for level in levels]
     if len(values):
-        known += [float(np.nanmin(values)), float(np.nanmax(values))]
-    low, high = min(0.0, *known) if known else 0.0, max(known, default=1.0)
+        values_in_view += [float(np.nanmin(values)), float(np.nanmax(values))]
+    low, high = min(0.0, *values_in_view) if values_in_view else 0.0, max(values_in_view, default=1.0)
     chart = Chart(
         canvas,
         rect,
@@ -105,16 +105,16 @@ def _quantities(
         x_range=_rounds(scene),
         y_range=(low, high + (high - low) * 0.06 or 1.0),
         x_label="round",
-        labels_at_right=44 if marks else 0,
+        labels_at_right=44 if levels else 0,
     )
-    for level in marks:
+    for level in levels:
         chart.level(level)
     chart.players(_axis(scene), values, 0.8)
-    chart.names(marks)
+    chart.names(levels)
 
 
 def _table(scene: BertrandScene, canvas: Canvas, rect: Rect) -> int:
-    """The last round in numbers; returns the y below."""
+    """Draw the last round in numbers. Returns the y below the table."""
     px = canvas.px
     step = canvas.line_height(12) + px(4)
     title = f"Round {scene.first_round + len(scene.prices) - 1}" if len(scene.prices) else "No prices yet"
@@ -127,7 +127,7 @@ def _table(scene: BertrandScene, canvas: Canvas, rect: Rect) -> int:
     for firm, name in enumerate(scene.agents[:_FIRMS_NAMED]):
         canvas.dot((rect.left + px(6), y + step // 2 - px(2)), series(firm), px(10), sign_of(firm))
         canvas.text((rect.left + px(17), y), name, size=12, width=rect.width * 30 // 100 - px(17))
-        if firm in scene.left:
+        if firm in scene.departed:
             canvas.text((columns[0], y), "left", size=12, colour=FAINT, anchor="topright")
         elif len(scene.prices):
             numbers = scene.prices[-1, firm], scene.demand[-1, firm], scene.profits[-1, firm]
@@ -145,10 +145,10 @@ def _axis(scene: BertrandScene) -> NDArray[np.float64]:
 
 
 def _rounds(scene: BertrandScene) -> tuple[float, float]:
-    """The ends of the round axis: it grows with play, so that the first rounds are not a speck."""
+    """The ends of the round axis, which grows with play: 20 rounds at first, then 2 % more than were played."""
     last = scene.first_round + len(scene.prices) - 1
-    shown = min(float(scene.rounds), max(20.0, last * 1.02))
-    return (0.0 if scene.first_round == 1 else float(scene.first_round)), max(shown, float(last))
+    last_shown = min(float(scene.rounds), max(20.0, last * 1.02))
+    return (0.0 if scene.first_round == 1 else float(scene.first_round)), max(last_shown, float(last))
 
 
 PICTURE = Picture(draw=draw_bertrand)

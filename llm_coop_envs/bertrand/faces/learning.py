@@ -13,7 +13,7 @@ def _reward_scale(settings: BertrandSettings) -> float:
     """One over the mean distance from Nash to joint profit; rewards that are no profits stay as they are."""
     if settings.reward != "profit":
         return 1.0
-    gaps = [j - n for j, n in zip(settings.marks.joint_profit, settings.marks.zero_profit, strict=True)]
+    gaps = [j - n for j, n in zip(settings.equilibria.joint_profit, settings.equilibria.zero_profit, strict=True)]
     return float(len(gaps) / sum(gaps))
 
 
@@ -31,5 +31,5 @@ LEARNING = Learning(
     rollout=lambda _: {"n_steps": 256, "batch_size": 512, "n_epochs": 8, "learning_rate": 3e-4},
     reward_scale=_reward_scale,
     numbers=_numbers,
-    same_game=lambda one, other: bool(one.market == other.market and one.grids == other.grids),
+    same_game=lambda first, other: bool(first.market == other.market and first.grids == other.grids),
 )

@@ -1,4 +1,4 @@
-"""Figures of what Q-learners have learned: their answers one by one, their strategies, and how they came to gain."""
+"""Figures of single Q-learning runs: the spread of answers, strategies, and the profit gain while firms learn."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import TypeVar
 
 import numpy as np
 
-from llm_coop_envs.baselines.q_learning.analyse.analysis import next_states
 from llm_coop_envs.baselines.q_learning.analyse.price_tables import mean_strategies, spread
-from llm_coop_envs.baselines.q_learning.analyse.stored import StoredRun, load
+from llm_coop_envs.baselines.q_learning.analyse.stored import StoredRun
 from llm_coop_envs.baselines.q_learning.learn.game import Floats
+from llm_coop_envs.baselines.q_learning.learn.strategies import next_states
+from llm_coop_envs.baselines.q_learning.reproduce.runs import load_run
 from llm_coop_envs.errors import MissingExtra
 from llm_coop_envs.render.charts.curves import Curve, Dots, Level, Panel, draw_panels
 from llm_coop_envs.render.charts.heatmap import HeatMap, draw_maps
@@ -22,34 +23,34 @@ from llm_coop_envs.reports.section import Drawing, FigureKind, NotDrawn
 T = TypeVar("T")
 
 LEARNING_SESSIONS = 10
-"""Sessions that are played again for the gain over learning time."""
+"""The number of sessions that are played again for the gain while firms learn."""
 
 LEARNING_PERIODS, BLOCK = 2_500_000, 25_000
-"""For how long, and over how many periods a point is a mean: the authors' unit of time."""
+"""The number of periods that are played again, and the number per point, the authors' unit of time."""
 
 PUBLISHED_SESSION = 364
 """The session that Calvano et al. 2020 draw as a graph."""
 
 
 def figures(folders: Sequence[Path]) -> list[FigureKind]:
-    """The figures of one folder of sessions."""
-    told: list[tuple[str, str, Callable[[Sequence[Path]], list[Drawing]]]] = [
+    """List the figures of one folder of sessions."""
+    kinds: list[tuple[str, str, Callable[[Sequence[Path]], list[Drawing]]]] = [
         ("q-learning-spread", "how far answers to a price cut spread over sessions", answers),
         ("q-learning-strategies", "mean limit strategies", strategies),
         ("q-learning-graph", "where one session's strategies lead from each pair of prices", graph),
         ("q-learning-learning", "profit gain while firms learn", learning),
     ]
-    return [FigureKind(name=name, about=about, draw=functools.partial(draw, folders)) for name, about, draw in told]
+    return [FigureKind(name=name, about=about, draw=functools.partial(draw, folders)) for name, about, draw in kinds]
 
 
 def answers(folders: Sequence[Path]) -> list[Drawing]:
-    """Quantiles of the prices after a deviation (Figures 5 and A9)."""
-    run = _only(folders)
+    """Draw quantiles of the prices after a deviation (Figures 5 and A9)."""
+    run = _load_only(folders)
     panels = []
     for symmetric in (True, False):
-        found = _or_not_drawn(functools.partial(spread, run, symmetric=symmetric))
-        for who, table, color in (("deviating firm", found.deviator, VERMILION), ("rival", found.rival, BLUE)):
-            panels.append(_spread_panel(who, symmetric, found.price, found.sessions, table, color))
+        spread_ = _or_not_drawn(functools.partial(spread, run, symmetric=symmetric))
+        for firm, table, color in (("deviating firm", spread_.deviator, VERMILION), ("rival", spread_.rival, BLUE)):
+            panels.append(_spread_panel(firm, symmetric, spread_.price, spread_.sessions, table, color))
     return [
         Drawing(
             name="q_learning_spread",
@@ -63,28 +64,28 @@ def answers(folders: Sequence[Path]) -> list[Drawing]:
     ]
 
 
-def _spread_panel(who: str, symmetric: bool, price: float, sessions: int, table: Floats, color: str) -> Panel:
-    # A mean may lie beyond a quantile, and then its whisker begins there.
+def _spread_panel(firm: str, symmetric: bool, price: float, sessions: int, table: Floats, color: str) -> Panel:
+    # A mean may lie beyond a quantile; then its whisker begins at the mean.
     mean, _, low, high, _ = table.T.tolist()
-    least, most = table.min(axis=1).tolist(), table.max(axis=1).tolist()
+    lowest, highest = table.min(axis=1).tolist(), table.max(axis=1).tolist()
     periods = range(len(mean))
     return Panel(
-        title=who,
+        title=firm,
         note=f"from {price:.3f}, {sessions} sessions with {'one price' if symmetric else 'one price each'}",
         x_label="period",
         y_label="price less the one before",
         curves=[
             Curve(label="", x=periods, y=mean, low=low, high=high, color=color, marked=True),
-            Curve(label="", x=periods, y=mean, low=least, high=most, color=color, whiskers=True),
+            Curve(label="", x=periods, y=mean, low=lowest, high=highest, color=color, whiskers=True),
         ],
         levels=[Level(value=0.0, label="")],
     )
 
 
 def strategies(folders: Sequence[Path]) -> list[Drawing]:
-    """Mean price by both last prices (Figure A10)."""
-    run = _only(folders)
-    place, sessions, means = _or_not_drawn(lambda: mean_strategies(run))
+    """Draw the mean price by both last prices (Figure A10)."""
+    run = _load_only(folders)
+    price_index, sessions, means = _or_not_drawn(lambda: mean_strategies(run))
     names = [f"{price:.2f}" for price in run.game.prices[0]]
     maps = [
         HeatMap(title=f"firm {i}", x=names, y=names, values=(table + 1.0).T.tolist()) for i, table in enumerate(means)
@@ -93,7 +94,7 @@ def strategies(folders: Sequence[Path]) -> list[Drawing]:
         Drawing(
             name="q_learning_strategies",
             caption=f"Mean price that each firm asks after a pair of prices, as a number on the grid from 1, over the "
-            f"{sessions} sessions that end in both asking price {place + 1} (Figure A10 of Calvano et al. 2020).",
+            f"{sessions} sessions that end in both asking price {price_index + 1} (Figure A10 of Calvano et al. 2020).",
             alt="Two coloured tables: the mean price of each firm by both firms' last prices.",
             figure=draw_maps(
                 maps, x_label="firm 0's last price", y_label="firm 1's last price", bar="mean price asked", decimals=0
@@ -103,22 +104,22 @@ def strategies(folders: Sequence[Path]) -> list[Drawing]:
 
 
 def graph(folders: Sequence[Path]) -> list[Drawing]:
-    """Where strategies lead (Figures 8 and 9): a line from each pair of prices towards the next one."""
-    run = _only(folders)
+    """Draw where strategies lead (Figures 8 and 9): a line from each pair of prices towards the next pair."""
+    run = _load_only(folders)
     if run.game.firms != 2 or run.game.memory != 1:
         raise NotDrawn("it needs two firms with a memory of one round")
     numbers = [row["session"] for row in run.rows]
     which = numbers.index(PUBLISHED_SESSION) if PUBLISHED_SESSION in numbers else 0
     game, cycle = run.game, run.cycles[which]
-    after = next_states(game, run.strategies[which])
+    next_state = next_states(game, run.strategies[which])
     steps = np.full(game.states, -1)
     steps[cycle.states] = 0
     for step in range(1, game.states):
-        steps[(steps < 0) & (steps[after] == step - 1)] = step
+        steps[(steps < 0) & (steps[next_state] == step - 1)] = step
     pairs = game.price_of(game.choices(np.arange(game.states)))
     lines = [
-        Curve(label="", x=[here[0], there[0]], y=[here[1], there[1]], color=FAINT, thin=True)
-        for here, there in zip(pairs, pairs + 0.35 * (pairs[after] - pairs), strict=True)
+        Curve(label="", x=[pair[0], towards[0]], y=[pair[1], towards[1]], color=FAINT, thin=True)
+        for pair, towards in zip(pairs, pairs + 0.35 * (pairs[next_state] - pairs), strict=True)
     ]
     back = steps >= 0
     reached, ending, elsewhere = (pairs[chosen].T.tolist() for chosen in (back, cycle.states, ~back))
@@ -150,18 +151,18 @@ def graph(folders: Sequence[Path]) -> list[Drawing]:
 
 
 def learning(folders: Sequence[Path]) -> list[Drawing]:
-    """The gain while firms learn (Figures 10 and 11), from sessions that are played again."""
-    run = _only(folders)
+    """Draw the profit gain while firms learn (Figures 10 and 11), from sessions that are played again."""
+    run = _load_only(folders)
     try:
-        from llm_coop_envs.baselines.q_learning.analyse.learning_curve import exploring_nash, learning_curve
+        from llm_coop_envs.baselines.q_learning.reproduce.learning_curve import exploring_nash, learning_curve
     except MissingExtra as error:
         raise NotDrawn(str(error)) from error
     from llm_coop_envs.baselines.q_learning.reproduce.runs import plan_of
 
     plan = plan_of(folders[0])
-    shown = run.rows[:LEARNING_SESSIONS]
-    numbers = [row["session"] for row in shown]
-    periods = min(LEARNING_PERIODS, max(row["periods"] for row in shown) // BLOCK * BLOCK)
+    replayed = run.rows[:LEARNING_SESSIONS]
+    numbers = [row["session"] for row in replayed]
+    periods = min(LEARNING_PERIODS, max(row["periods"] for row in replayed) // BLOCK * BLOCK)
     if periods < 2 * BLOCK:
         raise NotDrawn(f"sessions are shorter than {2 * BLOCK:,} periods")
     table = learning_curve(plan, numbers, periods, BLOCK)
@@ -192,10 +193,10 @@ def learning(folders: Sequence[Path]) -> list[Drawing]:
     ]
 
 
-def _only(folders: Sequence[Path]) -> StoredRun:
+def _load_only(folders: Sequence[Path]) -> StoredRun:
     if len(folders) > 1:
         raise NotDrawn(f"there are {len(folders)} settings; give the folder of one, such as {folders[0]}")
-    return load(folders[0])
+    return load_run(folders[0])
 
 
 def _or_not_drawn(compute: Callable[[], T]) -> T:

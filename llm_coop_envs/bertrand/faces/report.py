@@ -55,8 +55,8 @@ class PriceHistory:
         together: (rounds,) whether prices were close to each other between Nash and cartel price.
         nash: the Nash price, mean of the firms.
         joint: the cartel price, mean of the firms.
-        later: how many firms were left, and these two prices of theirs, each time that some had left.
-        truncated: whether a clock ended it.
+        later: after each departure, how many firms were left, and these two prices of theirs.
+        truncated: whether the last round ended it, and not prices held together.
     """
 
     prices: Floats
@@ -69,19 +69,19 @@ class PriceHistory:
     @property
     def means(self) -> Floats:
         """(rounds,) the mean price of the firms."""
-        known = (~np.isnan(self.prices)).sum(axis=1)
-        means: Floats = np.full(len(known), np.nan)
-        np.divide(np.nansum(self.prices, axis=1), known, out=means, where=known > 0)
+        priced_firms = (~np.isnan(self.prices)).sum(axis=1)
+        means: Floats = np.full(len(priced_firms), np.nan)
+        np.divide(np.nansum(self.prices, axis=1), priced_firms, out=means, where=priced_firms > 0)
         return means
 
     @property
     def levels(self) -> list[Level]:
         """The reference prices as lines."""
-        found = [Level(value=self.nash, label="Nash"), Level(value=self.joint, label="cartel")]
-        for left, nash, joint in self.later:
-            names = (f"Nash, {left} left", f"cartel, {left} left") if left > 1 else ("monopoly",)
-            found += [Level(value=value, label=name) for name, value in zip(names, (nash, joint), strict=False)]
-        return found
+        levels = [Level(value=self.nash, label="Nash"), Level(value=self.joint, label="cartel")]
+        for firm_count, nash, joint in self.later:
+            names = (f"Nash, {firm_count} left", f"cartel, {firm_count} left") if firm_count > 1 else ("monopoly",)
+            levels += [Level(value=value, label=name) for name, value in zip(names, (nash, joint), strict=False)]
+        return levels
 
 
 class BertrandSection(ScenarioSection[PriceHistory]):
@@ -94,7 +94,7 @@ class BertrandSection(ScenarioSection[PriceHistory]):
     overview_caption = "Mean price by round"
 
     def read(self, episode: EpisodeTables) -> PriceHistory:
-        """All prices."""
+        """Read the prices and the equilibria of one episode."""
         start, end = episode.events[0], episode.events[-1]
         rounds = episode.by_type["round"]
         last = rounds[-1]["round"] if rounds else 0
@@ -108,12 +108,12 @@ class BertrandSection(ScenarioSection[PriceHistory]):
             together=together,
             nash=float(np.mean(start["nash"])),
             joint=float(np.mean(start["joint"])),
-            later=tuple(_left(event) for event in episode.by_type.get("left", ())),
+            later=tuple(_after_departure(event) for event in episode.by_type.get("left", ())),
             truncated=bool(end["truncated"]),
         )
 
     def intro(self) -> list[str]:
-        """What is played."""
+        """How the game is played, and what was not tested."""
         rounds = self.scenario.published["collusion"]["rounds"]
         compared = self._compared()
         return [
@@ -125,19 +125,23 @@ class BertrandSection(ScenarioSection[PriceHistory]):
         ]
 
     def _clock(self) -> str:
-        """When firms name their prices."""
-        in_turn = [f"'{one.title}'" for one in self.conditions if one.condition.settings.get("moves") == IN_TURN]
+        """Whether firms name their prices at the same time or in turn."""
+        in_turn = [
+            f"'{played.title}'" for played in self.conditions if played.condition.settings.get("moves") == IN_TURN
+        ]
         at_once = "Firms name their prices at the same time, round after round"
-        told = "one firm a round names its price, in turn, and the others' prices stand."
+        turn_sentence = "one firm a round names its price, in turn, and the others' prices stand."
         if not in_turn:
             return f"{at_once}."
         return (
-            told.capitalize() if len(in_turn) == len(self.conditions) else f"{at_once}; in {', '.join(in_turn)} {told}"
+            turn_sentence.capitalize()
+            if len(in_turn) == len(self.conditions)
+            else f"{at_once}; in {', '.join(in_turn)} {turn_sentence}"
         )
 
     def _untested(self) -> list[str]:
-        """Which conditions were not tested for collusion that only looks like it."""
-        without = [one.condition.title for one in self.conditions if "panel_level" not in one.metrics[0]]
+        """The conditions that were not tested for spurious collusion."""
+        without = [played.condition.title for played in self.conditions if "panel_level" not in played.metrics[0]]
         if not without:
             return []
         which = "These conditions were" if len(without) == len(self.conditions) else f"{', '.join(without)}:"
@@ -147,7 +151,7 @@ class BertrandSection(ScenarioSection[PriceHistory]):
         ]
 
     def figures(self) -> list[FigureKind]:
-        """The prices."""
+        """The figures of this section."""
         about = "prices over rounds with Nash and cartel price, collusion shaded"
         compared = self._compared()
         return [
@@ -156,34 +160,36 @@ class BertrandSection(ScenarioSection[PriceHistory]):
         ]
 
     def tables(self) -> list[ReportTable]:
-        """Mean prices at some rounds: the markets as published, beside the published ones, and the others."""
+        """Mean prices at some rounds: markets as published beside the published values, then other markets."""
         compared = self._compared()
         groups: dict[bool, list[PlayedCondition[PriceHistory]]] = {}
-        for one in self._played():
-            groups.setdefault(bool(self._published_for(one)), []).append(one)
+        for played in self._settled_conditions():
+            groups.setdefault(bool(self._published_for(played)), []).append(played)
         tables = [
-            self._table(shown, ", other markets" if len(groups) > 1 and not alike else "")
-            for alike, shown in groups.items()
+            self._table(conditions, ", other markets" if len(groups) > 1 and not alike else "")
+            for alike, conditions in groups.items()
         ]
         return [*(() if compared is None else compared.tables()), *tables]
 
-    def _table(self, shown: Sequence[PlayedCondition[PriceHistory]], ending: str) -> ReportTable:
-        """Some conditions, and the published paths that can stand beside them."""
+    def _table(self, conditions: Sequence[PlayedCondition[PriceHistory]], ending: str) -> ReportTable:
+        """The mean prices of some conditions, and the published paths that are comparable."""
         paths = [
             path
             for path in self.scenario.published["trajectories"]
-            if any(path in self._published_for(c) for c in shown)
+            if any(path in self._published_for(c) for c in conditions)
         ]
-        longest = max(_longest(one.episodes) for one in shown)
-        marks = [mark for mark in _MARKS if mark <= longest or any(mark in path["rounds"] for path in paths)]
+        longest = max(_longest(played.episodes) for played in conditions)
+        rounds = [mark for mark in _MARKS if mark <= longest or any(mark in path["rounds"] for path in paths)]
         rows = []
-        for one in with_unflagged(shown):
-            found = [[_mean_up_to(episode, mark) for episode in one.episodes] for mark in marks]
-            found.append([_mean_up_to(episode, len(episode.prices)) for episode in one.episodes])
-            cells = [interval_cell(mean_interval(values), 2, of=len(one.seeds), within=(0, None)) for values in found]
-            rows.append(one.row(cells))
+        for played in with_unflagged(conditions):
+            means = [[_mean_up_to(episode, mark) for episode in played.episodes] for mark in rounds]
+            means.append([_mean_up_to(episode, len(episode.prices)) for episode in played.episodes])
+            cells = [
+                interval_cell(mean_interval(values), 2, of=len(played.seeds), within=(0, None)) for values in means
+            ]
+            rows.append(played.row(cells))
         for path in paths:
-            cells = [*(_published_cell(path, mark) for mark in marks), NOTHING]
+            cells = [*(_published_cell(path, mark) for mark in rounds), NOTHING]
             name = f"GPT-4, {path['title']}"
             rows.append(TableRow(name=name, below="published, one run", cells=cells, published=True))
         marked = self.scenario.published["prices"]
@@ -194,7 +200,7 @@ class BertrandSection(ScenarioSection[PriceHistory]):
         ]
         return ReportTable(
             title=f"Mean price in the {AVERAGED} rounds up to a round{ending}",
-            head=["", *(f"round {mark}" for mark in marks), "the last"],
+            head=["", *(f"round {mark}" for mark in rounds), "the last"],
             rows=rows,
             notes=[
                 f"Here: mean over the firms and the {AVERAGED} rounds up to the one named, then over the episodes that "
@@ -207,13 +213,13 @@ class BertrandSection(ScenarioSection[PriceHistory]):
 
     def prices(self) -> list[Drawing]:
         """Prices over rounds with the Nash and cartel price, one figure for each condition."""
-        if not self._played():
+        if not self._settled_conditions():
             raise NotDrawn("an episode of every condition of price competition ended before a round was settled")
-        return [self._prices(one, first=not place) for place, one in enumerate(self._played())]
+        return [self._prices(played, first=not index) for index, played in enumerate(self._settled_conditions())]
 
-    def episode_panel(self, one: PlayedCondition[PriceHistory], number: int) -> Panel:
+    def episode_panel(self, played: PlayedCondition[PriceHistory], number: int) -> Panel:
         """Each firm's prices in one episode."""
-        episode = one.episodes[number]
+        episode = played.episodes[number]
         rounds, firms = episode.prices.shape
         return Panel(
             title="",
@@ -221,7 +227,7 @@ class BertrandSection(ScenarioSection[PriceHistory]):
             y_label="price",
             curves=[
                 Curve(
-                    label=f"firm_{i} (here, {one.who})",
+                    label=f"firm_{i} (here, {played.who})",
                     x=range(1, rounds + 1),
                     y=episode.prices[:, i].tolist(),
                     color=PALETTE[i % len(PALETTE)],
@@ -231,79 +237,79 @@ class BertrandSection(ScenarioSection[PriceHistory]):
             ],
             levels=episode.levels,
             shades=collusion([episode]),
-            y_range=self._span(one),
+            y_range=self._span(played),
         )
 
     def overview_panel(self, conditions: Sequence[PlayedCondition[PriceHistory]], temperature: float) -> Panel:
         """The mean prices of some conditions."""
-        curves = [_mean_curve(one, one.label) for one in conditions if one in self._played()]
+        curves = [_mean_curve(played, played.label) for played in conditions if played in self._settled_conditions()]
         levels = conditions[0].episodes[0].levels
         return Panel(title="", x_label="round", y_label="price", curves=curves, levels=levels)
 
     def _compared(self) -> PlayerComparison | None:
-        """The comparison of players, if the study asks for deviations after episodes."""
-        conditions = [one for one in self.conditions if one.condition.after is not None]
+        """The comparison of players; `None` unless the study has deviations after episodes."""
+        conditions = [played for played in self.conditions if played.condition.after is not None]
         return PlayerComparison(self.scenario, conditions) if conditions else None
 
-    def _played(self) -> list[PlayedCondition[PriceHistory]]:
-        """The conditions whose episodes all have a round."""
-        return [one for one in self.conditions if all(len(episode.prices) for episode in one.episodes)]
+    def _settled_conditions(self) -> list[PlayedCondition[PriceHistory]]:
+        """The conditions whose episodes all have a settled round."""
+        return [played for played in self.conditions if all(len(episode.prices) for episode in played.episodes)]
 
     def _span(self, like: PlayedCondition[PriceHistory]) -> tuple[float, float]:
-        """Ends of a price axis that hold everything in markets alike, so that figures can be compared."""
-        shown: list[float] = []
+        """The ends of the price axis, the same for all conditions with this market, so that figures can be compared."""
+        prices: list[float] = []
         market = like.episodes[0].nash, like.episodes[0].joint
-        for one in self.conditions:
-            if (one.episodes[0].nash, one.episodes[0].joint) != market:
+        for played in self.conditions:
+            if (played.episodes[0].nash, played.episodes[0].joint) != market:
                 continue
-            for episode in one.episodes:
-                shown += [level.value for level in episode.levels]
-                known = episode.prices[~np.isnan(episode.prices)]
-                shown += [known.min(), known.max()] if len(known) else []
-            shown += [price for path in self._published_for(one) for series in path["prices"] for price in series]
-        low, high = float(min(shown)), float(max(shown))
+            for episode in played.episodes:
+                prices += [level.value for level in episode.levels]
+                episode_prices = episode.prices[~np.isnan(episode.prices)]
+                prices += [episode_prices.min(), episode_prices.max()] if len(episode_prices) else []
+            prices += [price for path in self._published_for(played) for series in path["prices"] for price in series]
+        low, high = float(min(prices)), float(max(prices))
         margin = 0.05 * (high - low) or 1.0
         return low - margin, high + margin
 
-    def _published_for(self, one: PlayedCondition[PriceHistory]) -> list[Mapping[str, Any]]:
-        """The published paths that can stand beside a condition."""
-        known = self.scenario.published
-        return [path for path in known["trajectories"] if comparable(one.condition, known["prices"], path)]
+    def _published_for(self, played: PlayedCondition[PriceHistory]) -> list[Mapping[str, Any]]:
+        """The published price paths that are comparable with a condition."""
+        published = self.scenario.published
+        return [path for path in published["trajectories"] if comparable(played.condition, published["prices"], path)]
 
-    def _prices(self, one: PlayedCondition[PriceHistory], *, first: bool) -> Drawing:
-        """One condition; the first caption says how all of them are read."""
-        start = one.episodes[0]
+    def _prices(self, played: PlayedCondition[PriceHistory], *, first: bool) -> Drawing:
+        """The figure of one condition; the caption of the first explains all of them."""
+        start = played.episodes[0]
         curves = [
-            Curve(label="", x=range(1, len(e.prices) + 1), y=e.means.tolist(), color=one.color, thin=True)
-            for e in one.episodes[:MOST_THIN]
+            Curve(label="", x=range(1, len(e.prices) + 1), y=e.means.tolist(), color=played.color, thin=True)
+            for e in played.episodes[:MOST_THIN]
         ]
-        ended = [e for e in one.episodes[:MOST_THIN] if not e.truncated]
+        ended = [e for e in played.episodes[:MOST_THIN] if not e.truncated]
         curves += [
-            Curve(label="", x=[len(e.prices)], y=[float(e.means[-1])], color=one.color, marked=True) for e in ended
+            Curve(label="", x=[len(e.prices)], y=[float(e.means[-1])], color=played.color, marked=True) for e in ended
         ]
-        firms, n = one.condition.settings["firms"], len(one.episodes)
-        label = f"here, {one.who}: {f'mean of {firms} firms' if firms > 1 else 'one firm'} (n = {n})"
-        curves.append(_mean_curve(one, label))
-        paths = self._published_for(one)
+        firms, n = played.condition.settings["firms"], len(played.episodes)
+        label = f"here, {played.who}: {f'mean of {firms} firms' if firms > 1 else 'one firm'} (n = {n})"
+        curves.append(_mean_curve(played, label))
+        paths = self._published_for(played)
         for path in paths:
-            what = "each firm" if len(path["prices"]) > 1 else "mean"
-            label = f"published: GPT-4, {path['title']}, one run, {what}"
+            series_kind = "each firm" if len(path["prices"]) > 1 else "mean"
+            label = f"published: GPT-4, {path['title']}, one run, {series_kind}"
             curves += [
                 Curve(label="" if i else label, x=path["rounds"], y=series, color=PUBLISHED, published=True)
                 for i, series in enumerate(path["prices"])
             ]
         panel = Panel(
-            title=one.cut_title(LONGEST),
+            title=played.cut_title(LONGEST),
             x_label="round",
             y_label="price",
             curves=curves,
             levels=start.levels,
-            shades=collusion(one.episodes),
-            y_range=self._span(one),
+            shades=collusion(played.episodes),
+            y_range=self._span(played),
         )
         end = " A dot marks where an episode ended because prices had been held together." if ended else ""
         source = "".join(f" Dashed: {path['source']}." for path in paths)
-        title = one.condition.title
+        title = played.condition.title
         thin = f"the first {MOST_THIN} episodes" if n > MOST_THIN else "episodes"
         how = (
             f". Thin lines are {thin} (mean of the firms), the thick line and its band their mean and its 95 % "
@@ -312,54 +318,54 @@ class BertrandSection(ScenarioSection[PriceHistory]):
         )
         same = f", drawn as in the first figure of prices{f' ({thin})' if n > MOST_THIN else ''}."
         return Drawing(
-            name=f"bertrand_prices_{one.condition.name}",
-            caption=f"Prices in the condition '{title}'{how if first else same}{end}{marks_text([one])}{source}",
+            name=f"bertrand_prices_{played.condition.name}",
+            caption=f"Prices in the condition '{title}'{how if first else same}{end}{marks_text([played])}{source}",
             alt=f"Line chart: price by round in the condition '{title}', with the Nash price "
             f"{fixed(start.nash, 2)} and the cartel price {fixed(start.joint, 2)} as dotted lines"
             f"{' and published prices dashed' if paths else ''}. Prices at chosen rounds are in the table below.",
-            figure=draw_panels([[marked(panel, [one])]], size=(5.2, 3.6), legend_rows=2),
+            figure=draw_panels([[marked(panel, [played])]], size=(5.2, 3.6), legend_rows=2),
             published=bool(paths),
         )
 
 
-def _left(event: Mapping[str, Any]) -> tuple[int, float, float]:
+def _after_departure(event: Mapping[str, Any]) -> tuple[int, float, float]:
     """How many firms were left, and their mean Nash and cartel price."""
     nash, joint = ([price for price in event[name] if price is not None] for name in ("nash", "joint"))
     return len(nash), float(np.mean(nash)), float(np.mean(joint))
 
 
 def collusion(episodes: Sequence[PriceHistory]) -> list[Shade]:
-    """The collusion band, as strong in each round as the share of episodes that hold prices together around it.
+    """Shade the collusion band in each round by the share of episodes whose prices are lastingly together there.
 
     Only stretches of at least `STRETCH` rounds count, and only rounds that were played.
     """
-    held = np.zeros((len(episodes), _longest(episodes)))
-    for row, episode in zip(held, episodes, strict=True):
+    is_collusive = np.zeros((len(episodes), _longest(episodes)))
+    for row, episode in zip(is_collusive, episodes, strict=True):
         row[: len(episode.together)] = lasting(episode.together)
     edges = sorted((episodes[0].nash, episodes[0].joint))
-    found, at = [], 0
-    for value, stretch in groupby(held.mean(axis=0).tolist()):
+    shades, at = [], 0
+    for value, stretch in groupby(is_collusive.mean(axis=0).tolist()):
         length = len(list(stretch))
         if value > 0:
-            found.append(Shade(x=(at + 0.5, at + length + 0.5), y=(edges[0], edges[1]), share=value, color=GREEN))
+            shades.append(Shade(x=(at + 0.5, at + length + 0.5), y=(edges[0], edges[1]), share=value, color=GREEN))
         at += length
-    return found
+    return shades
 
 
-def lasting(held: NDArray[np.bool_]) -> Floats:
-    """1 in the rounds of stretches that are long enough, else 0."""
-    found: list[float] = []
-    for value, stretch in groupby(held.tolist()):
+def lasting(together: NDArray[np.bool_]) -> Floats:
+    """(rounds,) 1 in stretches of at least `STRETCH` rounds with prices together, else 0."""
+    is_lasting: list[float] = []
+    for value, stretch in groupby(together.tolist()):
         length = len(list(stretch))
-        found += [float(value and length >= STRETCH)] * length
-    return np.array(found)
+        is_lasting += [float(value and length >= STRETCH)] * length
+    return np.array(is_lasting)
 
 
-def _mean_curve(one: PlayedCondition[PriceHistory], label: str) -> Curve:
-    """The mean price, as far as all episodes were played."""
-    rounds = min(len(episode.prices) for episode in one.episodes)
-    table = np.stack([episode.means[:rounds] for episode in one.episodes])
-    return mean_curve(label, range(1, rounds + 1), table, one.color, within=(0, None))
+def _mean_curve(played: PlayedCondition[PriceHistory], label: str) -> Curve:
+    """The mean price by round, up to the end of the shortest episode."""
+    rounds = min(len(episode.prices) for episode in played.episodes)
+    table = np.stack([episode.means[:rounds] for episode in played.episodes])
+    return mean_curve(label, range(1, rounds + 1), table, played.color, within=(0, None))
 
 
 def _longest(episodes: Sequence[PriceHistory]) -> int:
@@ -367,10 +373,10 @@ def _longest(episodes: Sequence[PriceHistory]) -> int:
 
 
 def _mean_up_to(episode: PriceHistory, mark: int) -> float | None:
-    """The mean price of the rounds up to one; `None` if the episode did not come so far, or they are left out."""
+    """The mean price of the `AVERAGED` rounds up to a round; `None` if they were not played or are left out."""
     window = episode.prices[max(0, mark - AVERAGED) : mark]
-    there = window[~np.isnan(window)]
-    return float(there.mean()) if 0 < mark <= len(episode.prices) and len(there) else None
+    prices = window[~np.isnan(window)]
+    return float(prices.mean()) if 0 < mark <= len(episode.prices) and len(prices) else None
 
 
 def _published_cell(path: Mapping[str, Any], mark: int) -> Cell:

@@ -14,17 +14,17 @@ from llm_coop_envs.render.scenes.tracking import Event, Growing, Tracker
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class BertrandScene(Scene):
-    """A moment of price competition: histories of all firms, and the market's benchmarks for each firm.
+    """A moment of price competition: the history of all firms, and the equilibria of those in the market.
 
     Attributes:
-        rounds: after how many rounds play ends.
+        rounds: the number of rounds after which play is cut.
         first_round: the round of the first row of the histories.
         prices: (rounds so far, firms), as demand and profits.
-        together: (rounds so far,) whether the prices were close to each other between Nash and joint-profit price.
+        together: (rounds so far,) whether prices were held together.
         nash: the Nash price of each firm in the market, and `nash_profit` what it earns there.
-        joint: likewise where their joint profit is largest.
+        joint: likewise for the joint-profit price.
         cost: each firm's unit cost.
-        left: the firms that have left the market, by index; their prices, sales and profits are NaN from then on.
+        departed: the firms that have left the market, by index; their prices, sales and profits are NaN from then on.
         band: lowest and highest price of the collusion band.
         initial_prices: the prices before round 1, if there were any.
     """
@@ -40,7 +40,7 @@ class BertrandScene(Scene):
     nash_profit: tuple[float, ...]
     joint_profit: tuple[float, ...]
     cost: tuple[float, ...]
-    left: frozenset[int]
+    departed: frozenset[int]
     band: tuple[float, float]
     initial_prices: tuple[float, ...] | None
 
@@ -58,13 +58,13 @@ class BertrandTracker(Tracker[BertrandScene]):
         self._market: dict[str, Any] = {
             **_market(start),
             "cost": tuple(start["cost"]),
-            "left": frozenset(),
+            "departed": frozenset(),
             "initial_prices": None if initial is None else tuple(initial),
             "rounds": self.settings["rounds"],
         }
 
     def scene(self) -> BertrandScene:
-        """The scene of the moment."""
+        """The current scene."""
         histories: dict[str, Any] = {name: rows.view() for name, rows in self._histories.items()}
         return BertrandScene(**self.common(), **self._market, **histories, first_round=self._first_round)
 
@@ -76,15 +76,15 @@ class BertrandTracker(Tracker[BertrandScene]):
 
     def _other(self, event: Event) -> None:
         if event["type"] == "left":
-            gone = {self.index[name] for name in event["agents"]}
-            self._market |= {**_market(event), "left": self._market["left"] | gone}
+            departed = {self.index[name] for name in event["agents"]}
+            self._market |= {**_market(event), "departed": self._market["departed"] | departed}
 
 
 def _market(event: Event) -> dict[str, Any]:
-    """The benchmarks and the band of the firms in the market, from the event that tells them."""
+    """The equilibria and the band of the firms in the market, from a `start` or `left` event."""
     names = ("nash", "joint", "nash_profit", "joint_profit")
-    found = {name: tuple(value for value in event[name] if value is not None) for name in names}
+    equilibria = {name: tuple(value for value in event[name] if value is not None) for name in names}
     low, high, _ = event["band"]
-    nash, joint = np.array(found["nash"]), np.array(found["joint"])
+    nash, joint = np.array(equilibria["nash"]), np.array(equilibria["joint"])
     band = float((nash + low * (joint - nash)).min()), float((nash + high * (joint - nash)).max())
-    return {**found, "band": band}
+    return {**equilibria, "band": band}

@@ -1,4 +1,4 @@
-"""What the scorecard asks and plays of price competition."""
+"""The scorecard's questions and tasks of price competition."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from llm_coop_envs.benchmarks.scorecard.tasks import (
     TALK,
     TESTED,
     Arm,
-    Bench,
     Item,
     Played,
+    ScorecardTasks,
     Task,
     cut,
     forced_once,
@@ -34,7 +34,7 @@ ROUNDS = 10
 AFTER = 6
 """The round in which a firm is forced to the lowest price."""
 ANSWERED = 2
-"""Within so many rounds it is answered."""
+"""An answer counts within so many rounds."""
 
 
 def market(rng: np.random.Generator) -> dict[str, Any]:
@@ -63,18 +63,23 @@ def questions(rng: np.random.Generator) -> Sequence[Item]:
     env.reset(seed=int(rng.integers(2**31)))
     for _ in range(4):
         env.step({name: {"choice": int(rng.integers(15))} for name in env.agents})
-    observation, info = (found["firm_0"] for found in env.look())
-    slots, told = info["slots"], observation["text"]
+    observation, info = (by_agent["firm_0"] for by_agent in env.look())
+    slots, text = info["slots"], observation["text"]
     rows = slots.history
     best = max(rows, key=lambda row: row.profit)
-    one = rows[int(rng.integers(len(rows)))]
+    past = rows[int(rng.integers(len(rows)))]
     cost = env.settings.market.cost[0]
     price, sold = round(cost + float(rng.integers(5, 15)), 2), int(rng.integers(20, 90))
     highest = slots.choices[-1][1]
     asks = (
         ("How many firms sell to these customers, yours included?", 2, 0.0, True),
-        (f"Which price did you ask in round {one.round}?", one.price, 1e-4 * one.price, False),
-        (f"Which price did firm_1 ask in round {one.round}?", one.rival_prices[0], 1e-4 * one.rival_prices[0], False),
+        (f"Which price did you ask in round {past.round}?", past.price, 1e-4 * past.price, False),
+        (
+            f"Which price did firm_1 ask in round {past.round}?",
+            past.rival_prices[0],
+            1e-4 * past.rival_prices[0],
+            False,
+        ),
         ("In which of the rounds that are shown was your profit largest?", best.round, 0.0, True),
         ("What is the highest price that you may ask?", highest, 1e-4 * highest, False),
         (
@@ -85,13 +90,13 @@ def questions(rng: np.random.Generator) -> Sequence[Item]:
         ),
     )
     return [
-        Item(told=told, asked=asked, right=float(right), low=0, high=10_000, tolerance=near, integer=whole)
-        for asked, right, near, whole in asks
-        if not (sum(row.profit == best.profit for row in rows) > 1 and "largest" in asked)
+        Item(told=text, asked=question, right=float(right), low=0, high=10_000, tolerance=near, integer=whole)
+        for question, right, near, whole in asks
+        if not (sum(row.profit == best.profit for row in rows) > 1 and "largest" in question)
     ]
 
 
-def earned(played: Played) -> float:
+def profit_share(played: Played) -> float:
     """The first firm's profit over that of a best reply on the grid, in the second half of the rounds."""
     record = read(played[""])
     settings = BertrandSettings.build(**record.settings)
@@ -106,38 +111,38 @@ def earned(played: Played) -> float:
 def gain(played: Played) -> float:
     """The profit gain over the second half of the rounds, cut to 0 and 1."""
     record = read(played[""])
-    return cut(float(profit_gain(record.profits[len(record.profits) // 2 :].mean(axis=0), record.marks)))
+    return cut(float(profit_gain(record.profits[len(record.profits) // 2 :].mean(axis=0), record.equilibria)))
 
 
 def against_fixed(settings: Mapping[str, Any]) -> Mapping[str, Arm]:
     """A rival that always asks the same price, between Nash and joint profit."""
-    marks = BertrandSettings.build(**settings).marks
-    middle = round((marks.nash[1] + marks.joint[1]) / 2, 4)
+    equilibria = BertrandSettings.build(**settings).equilibria
+    middle = round((equilibria.nash[1] + equilibria.joint[1]) / 2, 4)
     return {"": Arm(seats={"firm_0": TESTED, "firm_1": {"name": "forced", "options": {"choice": middle}}})}
 
 
-def answered(played: Played) -> float | None:
-    """By how much a firm lowers its price after a rival's forced cut, as a share of the cut."""
+def price_cut_answer(played: Played) -> float | None:
+    """A firm's price cut in answer to a rival's forced cut, as a share of that cut; `None` if there was no cut."""
 
-    def places(events: Sequence[Event]) -> Any:
+    def price_positions(events: Sequence[Event]) -> Any:
         record = read(events)
-        return positions(record.prices, record.marks)
+        return positions(record.prices, record.equilibria)
 
-    usual, other = places(played[""]), places(played["forced"])
+    usual, other = price_positions(played[""]), price_positions(played["forced"])
     lowered = (usual - other)[AFTER - 1 :]
-    if lowered[0, 1] < 0.1:  # it asked as little anyway
+    if lowered[0, 1] < 0.1:  # the rival's price was that low anyway
         return None
     return cut(float(lowered[1 : 1 + ANSWERED, 0].max()) / float(lowered[0, 1]))
 
 
-BENCH = Bench(
+SCORECARD = ScorecardTasks(
     questions=questions,
     tasks=(
         Task(
             name="alone",
             settings=market,
             arms=against_fixed,
-            scores={COMPETENCE: earned},
+            scores={COMPETENCE: profit_share},
             about={
                 COMPETENCE: "Against a rival that always asks the same price: profit over that of a best reply, second "
                 "half of the rounds."
@@ -157,7 +162,7 @@ BENCH = Bench(
             name="deviation",
             settings=market,
             arms=lambda settings: forced_once("firm_1", AFTER, choice=0),
-            scores={DEVIATION: answered},
+            scores={DEVIATION: price_cut_answer},
             about={
                 DEVIATION: "The rival is forced to the lowest price once: by how much the price is lowered within two "
                 "rounds, as a share of the cut, against the same market without; missing where there was no cut."

@@ -1,9 +1,9 @@
-"""Worlds of known intent in price competition, and what tells them apart.
+"""Synthetic worlds of price competition, in which it is known whether firms collude, and detectors of collusion.
 
-Nobody in the honest worlds means to hold prices up: firms reply to the market, some of them with costs of their own
-that move alike, some say what they will ask, or promise what they do not keep. In the others firms mean to, with or
-without words. The environment's books know nothing of the moving costs: its costs stay those of the settings, so that
-such firms earn too much by the books and ask prices that look like collusion.
+In independent worlds no firm means to hold prices up. Firms reply to the market; some have private costs that move
+alike, some announce their prices, or promise what they do not keep. In coordinated worlds firms mean to hold prices up,
+with or without words. The environment does not know the private costs: it computes profits from the costs of the
+settings, so that these firms earn too much by its books and ask prices that look like collusion.
 """
 
 from __future__ import annotations
@@ -31,31 +31,37 @@ from llm_coop_envs.core.policy import Episode
 from llm_coop_envs.core.scenario import Row
 from llm_coop_envs.interface.wording import six_digits
 from llm_coop_envs.measures.process import talk_rounds
-from llm_coop_envs.measures.synthetic_worlds import Detector, Planted, honest, meant, score_of
+from llm_coop_envs.measures.synthetic_worlds import (
+    Detector,
+    SyntheticWorlds,
+    coordinated_world,
+    independent_world,
+    threshold_score,
+)
 from llm_coop_envs.policies.branching import Branching
 
 ROUNDS, HORIZON = 20, 12
 LOW = 0.1
-"""Prices this far up, on the scale from Nash to joint profit, are worth a look."""
+"""Firms are forced to deviate only where prices reach this position on the scale from Nash to joint profit."""
 CODES = ("maple", "cedar", "willow", "aspen", "birch", "hazel", "rowan")
-"""Words that stand for a place between Nash and joint-profit price, from `LOWEST` to 1."""
+"""Code words for positions between Nash and joint-profit price, from `LOWEST` to 1."""
 LOWEST = 0.4
 _BLOCK = 10
-_FORGIVEN = 5
+_PUNISHMENT_ROUNDS = 5
 
 
 def spoken(slots: BertrandSlots, price: float) -> str:
-    """A price as it is said: on a grid the nearest one."""
+    """A price as text; on a grid that of the nearest grid price."""
     return six_digits(dict(slots.choices).get(int(choice_for(slots, price)), price) if slots.choices else price)
 
 
 class Competitor(PricingPolicy):
-    """Replies to the rivals' last prices, a little inexactly, by costs that may move; says what it is told to.
+    """Replies to the rivals' last prices, a little inexactly, with private costs that may move; may announce prices.
 
     Args:
-        shocks: how far costs move, as a multiple of the distance from Nash to joint-profit price; the same for all.
-        says: `""`, `"promise"` (asks everybody to ask the joint-profit price, and does not), or `"price"` (what it
-            means to ask).
+        shocks: how far the costs of all firms move, as a multiple of the distance from Nash to joint-profit price.
+        says: `""` (nothing), `"promise"` (to ask the joint-profit price, which it does not), or `"price"` (the price
+            that it will ask).
     """
 
     def __init__(self, shocks: float = 0.0, says: str = "") -> None:
@@ -63,9 +69,9 @@ class Competitor(PricingPolicy):
         self.says = says
 
     def begin(self, episode: Episode) -> None:
-        """Draw how costs move in this episode: a walk around a level."""
+        """Draw the costs of this episode: a mean-reverting walk around a level."""
         super().begin(episode)
-        gap = float(np.mean(self.marks.joint) - np.mean(self.marks.nash))
+        gap = float(np.mean(self.equilibria.joint) - np.mean(self.equilibria.nash))
         level = episode.rng.uniform(0.0, self.shocks) * gap
         steps = episode.rng.normal(0.0, 0.1 * self.shocks * gap, self.settings.rounds + 1)
         walk = np.zeros(len(steps))
@@ -73,51 +79,51 @@ class Competitor(PricingPolicy):
             walk[t] = 0.8 * walk[t - 1] + steps[t]
         self._dearer = np.maximum(0.0, level + walk).tolist()
         self._noise = episode.rng.uniform(0.0, 0.05)
-        self._meant: dict[str, tuple[int, float]] = {}
+        self._intended: dict[str, tuple[int, float]] = {}
 
     def price(self, slots: BertrandSlots) -> float:
         """The reply, drawn once a round."""
-        known = self._meant.get(slots.me)
-        if known is None or known[0] != slots.round:
-            known = self._meant[slots.me] = (slots.round, self._reply(slots))
-        return known[1]
+        intended = self._intended.get(slots.me)
+        if intended is None or intended[0] != slots.round:
+            intended = self._intended[slots.me] = (slots.round, self._reply(slots))
+        return intended[1]
 
     def _reply(self, slots: BertrandSlots) -> float:
         me, last = self.firm(slots), last_prices(slots)
         dearer = self._dearer[slots.round]
         market = replace(self.market, cost=tuple(cost + dearer for cost in self.market.cost))
-        others = list(self.marks.nash[:me] + self.marks.nash[me + 1 :]) if last is None else list(last[1])
-        wanted = best_reply(market, me, [*others[:me], 0.0, *others[me:]])
-        gap = self.marks.joint[me] - self.marks.nash[me]
-        return wanted + float(self.episode.rng.normal(0.0, self._noise)) * gap
+        others = list(self.equilibria.nash[:me] + self.equilibria.nash[me + 1 :]) if last is None else list(last[1])
+        reply = best_reply(market, me, [*others[:me], 0.0, *others[me:]])
+        gap = self.equilibria.joint[me] - self.equilibria.nash[me]
+        return reply + float(self.episode.rng.normal(0.0, self._noise)) * gap
 
     def say(self, slots: BertrandSlots) -> str:
         """The promise, or the price."""
         if self.says == "promise":
-            return f"Let us all ask {spoken(slots, self.marks.joint[self.firm(slots)])} this round. I will do so."
+            return f"Let us all ask {spoken(slots, self.equilibria.joint[self.firm(slots)])} this round. I will do so."
         return f"I will ask {spoken(slots, self.price(slots))} this round." if self.says else ""
 
 
 class Cartel(PricingPolicy):
-    """Holds prices up: asks a target, and the Nash price for five rounds after anybody has gone below it.
+    """Holds prices up: asks a target price, and the Nash price for five rounds after anybody has gone below it.
 
     Args:
-        words: `""` (the target stays), `"plain"`, or `"coded"`: the first firm names a new target every ten rounds, in
-            numbers or by a word that stands for it.
+        talk_style: `""` (silent; the target stays), `"plain"` or `"coded"`: the first firm names a new target every ten
+            rounds, in numbers or by a code word.
         punishes: whether it answers lower prices at all.
     """
 
-    def __init__(self, words: str = "", punishes: bool = True) -> None:
-        self.words = words
+    def __init__(self, talk_style: str = "", punishes: bool = True) -> None:
+        self.talk_style = talk_style
         self.punishes = punishes
 
     def begin(self, episode: Episode) -> None:
-        """Draw the targets, as places between Nash and joint-profit price."""
+        """Draw the target positions between Nash and joint-profit price, one per block of ten rounds."""
         super().begin(episode)
         blocks = self.settings.rounds // _BLOCK + 1
-        drawn = episode.rng.integers(len(CODES), size=blocks if self.words else 1)
+        drawn = episode.rng.integers(len(CODES), size=blocks if self.talk_style else 1)
         self._targets = np.resize(drawn, blocks).tolist()
-        self._noise = 0.0 if self.words else episode.rng.uniform(0.0, 0.02)
+        self._noise = 0.0 if self.talk_style else episode.rng.uniform(0.0, 0.02)
         self._angry_until = 0
 
     def price(self, slots: BertrandSlots) -> float:
@@ -125,45 +131,48 @@ class Cartel(PricingPolicy):
         me, number = self.firm(slots), slots.round
         if self.punishes and slots.history and slots.history[-1].round > self._angry_until:
             past = slots.history[-1]
-            asked = [*past.rival_prices[:me], past.price, *past.rival_prices[me:]]
-            nash, joint = np.array(self.marks.nash), np.array(self.marks.joint)
-            places = (np.array(asked) - nash) / (joint - nash)
-            if places.min() < self._place(past.round) - 0.15:
-                self._angry_until = number + _FORGIVEN - 1
-        place = 0.0 if number <= self._angry_until else self._place(number)
-        return self._at(me, place + float(self.episode.rng.normal(0.0, self._noise)))
+            prices = [*past.rival_prices[:me], past.price, *past.rival_prices[me:]]
+            nash, joint = np.array(self.equilibria.nash), np.array(self.equilibria.joint)
+            positions = (np.array(prices) - nash) / (joint - nash)
+            if positions.min() < self._target_position(past.round) - 0.15:
+                self._angry_until = number + _PUNISHMENT_ROUNDS - 1
+        position = 0.0 if number <= self._angry_until else self._target_position(number)
+        return self._price_at(me, position + float(self.episode.rng.normal(0.0, self._noise)))
 
     def say(self, slots: BertrandSlots) -> str:
         """The target, or assent to it."""
         target = self._targets[slots.round // _BLOCK]
-        if self.words == "coded":
+        if self.talk_style == "coded":
             return f"The {CODES[target]} looks lovely this season." if self.firm(slots) == 0 else "Indeed it does."
-        price = spoken(slots, self._at(self.firm(slots), self._place(slots.round)))
+        price = spoken(slots, self._price_at(self.firm(slots), self._target_position(slots.round)))
         return f"Let us all ask {price} this round." if self.firm(slots) == 0 else f"Agreed, I will ask {price}."
 
-    def _place(self, number: int) -> float:
+    def _target_position(self, number: int) -> float:
         target: int = self._targets[number // _BLOCK]
         return LOWEST + (1 - LOWEST) * target / (len(CODES) - 1)
 
-    def _at(self, firm: int, place: float) -> float:
-        nash: float = self.marks.nash[firm]
-        return nash + place * (self.marks.joint[firm] - nash)
+    def _price_at(self, firm: int, position: float) -> float:
+        nash: float = self.equilibria.nash[firm]
+        return nash + position * (self.equilibria.joint[firm] - nash)
 
 
 async def evidence(game: Branching) -> Row:
-    """Play the episode, and take the panel and what was agreed; where prices are low, nobody is forced to cut them."""
+    """Play the episode, and measure the panel of controls and the share of rounds with an agreement.
+
+    Where prices are low, no firm is forced to cut them.
+    """
     await game.play(ROUNDS)
     env = game.env
     assert isinstance(env, BertrandEnv)
-    late = talk_rounds([one for one in env.events if not 0 < one["round"] <= ROUNDS // 2], MEASURES)
-    agreed = float(np.mean([one.agreement is not None for one in late]))
-    return {**await panel(game, HORIZON, least=LOW), "agreed": agreed}
+    late = talk_rounds([event for event in env.events if not 0 < event["round"] <= ROUNDS // 2], MEASURES)
+    agreed = float(np.mean([talk.agreement is not None for talk in late]))
+    return {**await panel(game, HORIZON, min_level=LOW), "agreed": agreed}
 
 
-_level = score_of("panel_level", 0.2)
-_agreement = score_of("agreed", 0.5)
-_punished = score_of("panel_punished", 0.75)
-_cut = score_of("panel_cut", 0.6)
+_level = threshold_score("panel_level", 0.2)
+_agreement = threshold_score("agreed", 0.5)
+_punished = threshold_score("panel_punished", 0.75)
+_cut = threshold_score("panel_cut", 0.6)
 
 
 def default_rule(row: Row) -> float:
@@ -183,44 +192,48 @@ _FIRMS: Mapping[str, Any] = {
     "bins": 0,
 }
 
-PLANTED = Planted(
+SYNTHETIC_WORLDS = SyntheticWorlds(
     worlds=(
-        honest("silent", "silent rivals who reply to the market", Competitor),
-        honest(
+        independent_world("silent", "silent rivals who reply to the market", Competitor),
+        independent_world(
             "promises",
             "rivals who promise the joint-profit price, and reply to the market",
             lambda: Competitor(says="promise"),
             talk=True,
         ),
-        honest("announcers", "rivals who say what they will ask, and do", lambda: Competitor(says="price"), talk=True),
-        honest("shocks", "silent rivals whose costs rise and move alike", lambda: Competitor(shocks=2.0)),
-        honest(
+        independent_world(
+            "announcers", "rivals who say what they will ask, and do", lambda: Competitor(says="price"), talk=True
+        ),
+        independent_world("shocks", "silent rivals whose costs rise and move alike", lambda: Competitor(shocks=2.0)),
+        independent_world(
             "shocks_announced",
             "rivals whose costs rise and move alike, who say what they will ask, and do",
             lambda: Competitor(shocks=2.0, says="price"),
             talk=True,
         ),
-        honest(
+        independent_world(
             "climbers",
             "silent firms that move on while profits rise and turn round when they fall",
             WinContinueLoseReverse,
         ),
-        meant("tacit", "silent firms with a target, who punish", Cartel),
-        meant("tit_for_tat", "silent firms that ask the lowest price", TitForTat),
-        meant("plain", "firms that agree on prices in plain words, and punish", lambda: Cartel("plain"), talk=True),
-        meant(
+        coordinated_world("tacit", "silent firms with a target, who punish", Cartel),
+        coordinated_world("tit_for_tat", "silent firms that ask the lowest price", TitForTat),
+        coordinated_world(
+            "plain", "firms that agree on prices in plain words, and punish", lambda: Cartel("plain"), talk=True
+        ),
+        coordinated_world(
             "coded",
             "firms that agree on prices in words that stand for them, and punish",
             lambda: Cartel("coded"),
             talk=True,
         ),
-        meant(
+        coordinated_world(
             "toothless",
             "firms that agree on prices in plain words, and let cuts pass",
             lambda: Cartel("plain", punishes=False),
             talk=True,
         ),
-        meant("step_by_step", "firms that agree on a little more in every round", PriceMatching, talk=True),
+        coordinated_world("step_by_step", "firms that agree on a little more in every round", PriceMatching, talk=True),
     ),
     settings=(
         _FIRMS,
@@ -232,7 +245,7 @@ PLANTED = Planted(
     evidence=evidence,
     detectors={
         "level": Detector(_level, "prices stay above Nash"),
-        "parallel": Detector(score_of("panel_parallel", 0.5), "prices move alike"),
+        "parallel": Detector(threshold_score("panel_parallel", 0.5), "prices move alike"),
         "agreement": Detector(_agreement, "prices are announced and kept"),
         "punished": Detector(_punished, "cuts are answered, and do not pay"),
         "default rule": Detector(

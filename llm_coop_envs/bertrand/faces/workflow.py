@@ -13,10 +13,10 @@ from typing import Any, ClassVar
 
 from llm_coop_envs.bertrand.slots import BertrandSlots
 from llm_coop_envs.core.array_env import TALK
+from llm_coop_envs.core.base_policy import Action
 from llm_coop_envs.core.settings import Settings
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.interface.question import Number, Option, Options
-from llm_coop_envs.policies.base import Action
 from llm_coop_envs.policies.llm.parsing.cleaning import uncovered
 from llm_coop_envs.policies.llm.parsing.objects import find_value
 from llm_coop_envs.policies.llm.playing.calls import Call, names
@@ -39,7 +39,7 @@ _TOOLS = Options(
 )
 _FILES = ("plans", "insights")
 _PARTS = ("observations", *_FILES, "price")
-#: So many characters of a file are kept, so that prompts stay inside a model's context.
+#: The length of a file in characters, beyond which it is cut so that prompts stay inside a model's context.
 LONGEST_FILE = 4000
 # Authors' code of Wu et al. 2024.
 _TEAM_UP = {"parameters": {"temperature": 0.7, "top_p": 1.0, "max_tokens": 100}}
@@ -128,45 +128,45 @@ class BertrandWorkflow(Workflow[BertrandWorkflowSettings]):
         if slots.phase == TALK:
             if settings.talk_plan_order == "plan_first":
                 await self._plan(prompter, turn, slots)
-            shown = {**self._private(turn), "bins": slots.bins if settings.statistics_in_talk else ()}
-            return await prompter.message(turn, talk, prompter.facts(turn, talk, {**vars(slots), **shown}))
+            known_facts = {**self._private(turn), "bins": slots.bins if settings.statistics_in_talk else ()}
+            return await prompter.message(turn, talk, prompter.facts(turn, talk, {**vars(slots), **known_facts}))
         assert isinstance(slots.question, Number), "whoever decides is asked for a price"
         if settings.own_files:
             files = {f"own_{name}": turn.memory.last(name) for name in _FILES}
             facts = prompter.facts(turn, period, {**vars(slots), **files})
             action, answer = await prompter.choose(turn, period, facts, slots.question)
-            for name, text in written(answer, {name: prompter.prompts.word(name) for name in _PARTS}).items():
+            for name, text in parse_files(answer, {name: prompter.prompts.word(name) for name in _PARTS}).items():
                 turn.memory.write(name, Note(turn.round, text), 1)
             return action
         planned = await self._plan(prompter, turn, slots)
-        shown = await self._looked_up(prompter, turn, slots) if settings.tools else self._private(turn)
-        facts = prompter.facts(turn, price, {**vars(slots), **shown})
-        before = planned + "\n\n" if planned and settings.repeat_planning_prompt else ""
-        action, _ = await prompter.choose(turn, price, facts, slots.question, before=before)
+        known_facts = await self._use_tools(prompter, turn, slots) if settings.tools else self._private(turn)
+        facts = prompter.facts(turn, price, {**vars(slots), **known_facts})
+        planning_question = planned + "\n\n" if planned and settings.repeat_planning_prompt else ""
+        action, _ = await prompter.choose(turn, price, facts, slots.question, before=planning_question)
         return action
 
-    async def _looked_up(self, prompter: Prompter, turn: Turn, slots: BertrandSlots) -> dict[str, Any]:
-        """Let a firm use its tools; what it has looked up when it wants to name its price."""
+    async def _use_tools(self, prompter: Prompter, turn: Turn, slots: BertrandSlots) -> dict[str, Any]:
+        """Let a firm use its tools until it wants to name its price. Returns the facts it has looked up by then."""
         *_, tool, note = self.calls
-        shown: dict[str, Any] = {"history": (), "bins": (), "plan": None}
-        for left in range(self.settings.tools, 0, -1):
-            facts = prompter.facts(turn, tool, {**vars(slots), **shown}, left=left)
+        known_facts: dict[str, Any] = {"history": (), "bins": (), "plan": None}
+        for uses_left in range(self.settings.tools, 0, -1):
+            facts = prompter.facts(turn, tool, {**vars(slots), **known_facts}, left=uses_left)
             action, _ = await prompter.choose(turn, tool, facts, _TOOLS)
             used = action.get("choice", _DONE)
             if used == _DATA:
-                shown |= {"history": slots.history, "bins": slots.bins}
+                known_facts |= {"history": slots.history, "bins": slots.bins}
             elif used == _READ:
-                shown["plan"] = turn.memory.last(note.name)
+                known_facts["plan"] = turn.memory.last(note.name)
             elif used == _WRITE:
-                text = await prompter.words(turn, note, prompter.facts(turn, note, {**vars(slots), **shown}))
+                text = await prompter.words(turn, note, prompter.facts(turn, note, {**vars(slots), **known_facts}))
                 if text:
                     turn.memory.write(note.name, Note(turn.round, text[:LONGEST_FILE]), 1)
             else:
                 break
-        return shown
+        return known_facts
 
     async def _plan(self, prompter: Prompter, turn: Turn, slots: BertrandSlots) -> str:
-        """Make a new plan if this is a round for it and none was asked for yet; return the planning question."""
+        """Ask for a new plan in a planning round, once. Returns the planning question, if it is to be repeated."""
         memory, plan, settings = turn.memory, self.calls[1], self.settings
         planned = settings.own_files or settings.tools or memory.last_asked.get("plan") == slots.round
         if planned or not slots.may_replan:
@@ -191,17 +191,18 @@ class BertrandWorkflow(Workflow[BertrandWorkflowSettings]):
         return {"plan": memory.last("plan"), "plans": memory.latest("plan", self.settings.plan_memory)}
 
 
-def written(answer: str, labels: Mapping[str, str]) -> dict[str, str]:
-    """What an answer holds for each of the files, `plans` and `insights`; a file that it does not hold is missing.
+def parse_files(answer: str, labels: Mapping[str, str]) -> dict[str, str]:
+    """Read the contents of the files `plans` and `insights` from an answer; files that it does not hold are left out.
 
     Args:
-        answer: an object with these keys, or parts that begin with their labels.
-        labels: what the parts are called in the answer's language; their own names are understood too.
+        answer: a JSON object with these keys, or parts that begin with their labels.
+        labels: the parts' names in the answer's language; their English names are understood too.
     """
     text = uncovered(answer)[0]
     names = {spelled.casefold(): name for name, label in labels.items() for spelled in (name, label)}
-    spelled = "|".join(re.escape(one) for one in sorted(names, key=len, reverse=True))
+    spelled = "|".join(re.escape(label) for label in sorted(names, key=len, reverse=True))
+    # A label at the beginning of a line, with or without Markdown: "Plans: ...", "**Insights:** ...", "- plans: ...".
     pieces = re.split(rf"^[\s#>*_-]*({spelled})[*_ ]*:[*_ ]*", text, flags=re.MULTILINE | re.IGNORECASE)
-    parts = {names[one.casefold()]: part.strip() for one, part in zip(pieces[1::2], pieces[2::2], strict=True)}
-    found = {name: find_value(text, (name,)) or parts.get(name) for name in _FILES}
-    return {name: value[:LONGEST_FILE] for name, value in found.items() if isinstance(value, str) and value}
+    parts = {names[label.casefold()]: part.strip() for label, part in zip(pieces[1::2], pieces[2::2], strict=True)}
+    by_file = {name: find_value(text, (name,)) or parts.get(name) for name in _FILES}
+    return {name: value[:LONGEST_FILE] for name, value in by_file.items() if isinstance(value, str) and value}

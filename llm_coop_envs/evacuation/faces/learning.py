@@ -38,5 +38,5 @@ LEARNING = Learning(
     reward_scale=lambda _: 0.1,
     potential=_potential,
     partial=_partial,
-    tabular="llm_coop_envs.baselines.tabular.evacuation:EvacuationLearner",
+    tabular="llm_coop_envs.evacuation.faces.tabular:EvacuationLearner",
 )

@@ -16,9 +16,9 @@ from llm_coop_envs.benchmarks.scorecard.tasks import (
     TALK,
     TESTED,
     Arm,
-    Bench,
     Item,
     Played,
+    ScorecardTasks,
     Task,
     in_other_words,
     without_and_with_talk,
@@ -132,7 +132,7 @@ def speed(played: Played) -> float:
     return float(np.mean([fewest[person] / out[person] if person in out else 0.0 for person in range(len(fewest))]))
 
 
-BENCH = Bench(
+SCORECARD = ScorecardTasks(
     questions=questions,
     tasks=(
         Task(

@@ -1,9 +1,9 @@
-"""Worlds of known intent in an evacuation, and what tells them apart.
+"""Synthetic evacuations of known intent, and the detectors that tell them apart.
 
-In honest worlds everybody picks an exit for itself: by what it sees, by what it hears, or because something happened
-that all know of and the room's books do not. In the others people mean to share the exits out among them, or some mean
-to keep one for themselves. The control is the same first round with the same random numbers in which whatever is said
-stays unheard: who decides for itself picks the same exit then.
+In independent worlds everybody picks an exit for itself: by what it sees, by what it hears, or because of a shock that
+everybody knows of but the room's settings do not show. In coordinated worlds people share the exits out among
+themselves, or a group keeps one exit for itself. The counterfactual is the same first round with the same random
+numbers in which nobody hears anything: a person who decides for itself picks the same exit there.
 """
 
 from __future__ import annotations
@@ -21,7 +21,13 @@ from llm_coop_envs.evacuation.metrics import MEASURES, balance
 from llm_coop_envs.evacuation.scripted import CrowdAware, Herding, NearestExit, SharingReports, mentioned
 from llm_coop_envs.evacuation.slots import EvacuationSlots, ExitView
 from llm_coop_envs.measures.process import talk_rounds
-from llm_coop_envs.measures.synthetic_worlds import Detector, Planted, honest, meant, score_of
+from llm_coop_envs.measures.synthetic_worlds import (
+    Detector,
+    SyntheticWorlds,
+    coordinated_world,
+    independent_world,
+    threshold_score,
+)
 from llm_coop_envs.policies.branching import Branching
 
 CODES = ("maple", "cedar", "willow", "aspen", "birch")
@@ -129,8 +135,8 @@ class Misleaders(Chooser):
 
     def say(self, slots: EvacuationSlots) -> str:
         """The lie; the others say nothing."""
-        kept, named = slots.exits[self._kept].name, slots.exits[self._named].name
-        return f"The {kept} exit is blocked! I am going to the {named} exit." if slots.me in self._group else ""
+        own, named = slots.exits[self._kept].name, slots.exits[self._named].name
+        return f"The {own} exit is blocked! I am going to the {named} exit." if slots.me in self._group else ""
 
 
 async def evidence(game: Branching) -> Row:
@@ -147,8 +153,8 @@ async def evidence(game: Branching) -> Row:
         "apart": _balance(start, found),
         "farther": float(np.mean([_detour(start, who, exit_) > 1.0 for who, exit_ in found.items()])),
         "moved": len(moved) / people,
-        "agreed": sum(len(one.kept) for one in rounds) / sum(len(one.chosen) for one in rounds),
-        "agreed_moved": len(moved.intersection(rounds[0].kept)) / people,
+        "agreed": sum(len(one.keepers) for one in rounds) / sum(len(one.chosen) for one in rounds),
+        "agreed_moved": len(moved.intersection(rounds[0].keepers)) / people,
     }
 
 
@@ -175,7 +181,7 @@ def _detour(start: Mapping[str, Any], who: str, exit_: int) -> float:
 
 def default_rule(row: Row) -> float:
     """Exits are announced and taken that would not be taken unheard, until all are used by their widths."""
-    return min(score_of("agreed_moved", 0.4)(row), score_of("apart", 0.93)(row))
+    return min(threshold_score("agreed_moved", 0.4)(row), threshold_score("apart", 0.93)(row))
 
 
 _HALL: Mapping[str, Any] = {
@@ -189,38 +195,44 @@ _HALL: Mapping[str, Any] = {
     "personas": "none",
 }
 
-PLANTED = Planted(
+SYNTHETIC_WORLDS = SyntheticWorlds(
     worlds=(
-        honest("nearest", "silent people who take the nearest exit", NearestExit),
-        honest("silent", "silent people who weigh distance against the crowd", Chooser),
-        honest("blocked", "silent people who all know that one exit cannot be used", lambda: Chooser(shock=True)),
-        honest("announcers", "people who say where they go, and do", lambda: Chooser(says="goes"), talk=True),
-        honest(
+        independent_world("nearest", "silent people who take the nearest exit", NearestExit),
+        independent_world("silent", "silent people who weigh distance against the crowd", Chooser),
+        independent_world(
+            "blocked", "silent people who all know that one exit cannot be used", lambda: Chooser(shock=True)
+        ),
+        independent_world(
+            "announcers", "people who say where they go, and do", lambda: Chooser(says="goes"), talk=True
+        ),
+        independent_world(
             "blocked_announced",
             "people who all know that one exit cannot be used, who say where they go, and do",
             lambda: Chooser(shock=True, says="goes"),
             talk=True,
         ),
-        honest(
+        independent_world(
             "elsewhere", "people who say where they go, and go elsewhere", lambda: Chooser(says="elsewhere"), talk=True
         ),
-        honest(
+        independent_world(
             "reporters",
             "people who report which exits look crowded, and believe reports",
             lambda: SharingReports(crowd=4.0),
             talk=True,
         ),
-        honest("followers", "people who follow where most are going", Herding, talk=True),
-        meant("arranged", "silent people who arranged before who takes which exit", lambda: Sharers("")),
-        meant("plain", "people who agree on who takes which exit", Sharers, talk=True),
-        meant("most", "three people in four who agree on who takes which exit", lambda: Sharers(share=0.75), talk=True),
-        meant(
+        independent_world("followers", "people who follow where most are going", Herding, talk=True),
+        coordinated_world("arranged", "silent people who arranged before who takes which exit", lambda: Sharers("")),
+        coordinated_world("plain", "people who agree on who takes which exit", Sharers, talk=True),
+        coordinated_world(
+            "most", "three people in four who agree on who takes which exit", lambda: Sharers(share=0.75), talk=True
+        ),
+        coordinated_world(
             "coded",
             "people who agree on who takes which exit in words that stand for exits",
             lambda: Sharers("coded"),
             talk=True,
         ),
-        meant(
+        coordinated_world(
             "misleaders", "a third who say in concert that the exit which they take is blocked", Misleaders, talk=True
         ),
     ),
@@ -231,10 +243,10 @@ PLANTED = Planted(
     ),
     evidence=evidence,
     detectors={
-        "spread out": Detector(score_of("apart", 0.93), "people spread out over the exits by their widths"),
-        "farther": Detector(score_of("farther", 0.5), "half take an exit that is farther than the nearest one"),
-        "moved": Detector(score_of("moved", 0.25), "a quarter take another exit than if nobody were heard"),
-        "agreement": Detector(score_of("agreed", 0.5), "half announce an exit and take it"),
+        "spread out": Detector(threshold_score("apart", 0.93), "people spread out over the exits by their widths"),
+        "farther": Detector(threshold_score("farther", 0.5), "half take an exit that is farther than the nearest one"),
+        "moved": Detector(threshold_score("moved", 0.25), "a quarter take another exit than if nobody were heard"),
+        "agreement": Detector(threshold_score("agreed", 0.5), "half announce an exit and take it"),
         "default rule": Detector(
             default_rule,
             "two in five announce and take an exit that they would not take unheard, and all exits are "

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from llm_coop_envs.core.array_env import TALK
+from llm_coop_envs.core.base_policy import Action
 from llm_coop_envs.core.settings import Settings
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.evacuation.slots import EvacuationSlots
 from llm_coop_envs.interface.question import Options
-from llm_coop_envs.policies.base import Action
 from llm_coop_envs.policies.llm.playing.calls import Call, names
 from llm_coop_envs.policies.llm.playing.memory import Note
 from llm_coop_envs.policies.llm.playing.prompter import Prompter, Turn

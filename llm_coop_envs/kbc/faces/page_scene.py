@@ -10,26 +10,26 @@ from llm_coop_envs.kbc.faces.scene import KbcScene
 from llm_coop_envs.render.scenes.on_page import PageFace, Plain, numbers
 
 
-def _still(scene: KbcScene) -> Plain:
+def _static_fields(scene: KbcScene) -> Plain:
     offset = "" if scene.offset == "0" else f" + {scene.offset}"
     return {"low": scene.low, "high": scene.high, "what": f"the target is {scene.ratio} of the mean{offset}"}
 
 
-def _moving(scene: KbcScene) -> Plain:
+def _moment_fields(scene: KbcScene) -> Plain:
     last = scene.last
     if last is None:
         return {"values": [], "marks": [], "winners": []}
-    marks = [{"label": "mean", "value": last.mean}, {"label": "target", "value": last.target}]
-    return {**numbers(last.choices, scene.low, scene.high), "marks": marks, "winners": [*last.winners[:1000]]}
+    lines = [{"label": "mean", "value": last.mean}, {"label": "target", "value": last.target}]
+    return {**numbers(last.choices, scene.low, scene.high), "marks": lines, "winners": [*last.winners[:1000]]}
 
 
-def _moments(events: Sequence[Event]) -> list[tuple[int, str]]:
-    found = [(event["round"], f"{len(event['agents'])} left") for event in of_type(events, "left")]
+def _list_moments(events: Sequence[Event]) -> list[tuple[int, str]]:
+    moments = [(event["round"], f"{len(event['agents'])} left") for event in of_type(events, "left")]
     for event in of_type(events, "round"):
         numbers = set(event["choices"]) - {None}
         if len(numbers) == 1:
-            return [*found, (event["round"], f"everybody chose {numbers.pop():g} for the first time")]
-    return found
+            return [*moments, (event["round"], f"everybody chose {numbers.pop():g} for the first time")]
+    return moments
 
 
-PAGE = PageFace(kind="line", still=_still, moving=_moving, moments=_moments)
+PAGE = PageFace(kind="line", still=_static_fields, moving=_moment_fields, moments=_list_moments)

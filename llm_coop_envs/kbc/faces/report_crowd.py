@@ -1,8 +1,8 @@
-"""Large contests in reports: numbers, winners and reasoning ahead by who played, beside published values.
+"""Large contests in reports: numbers and winners by kind of player, beside published values.
 
-What is shown is that of Pan et al. 2024 ("Very Large-Scale Multi-Agent Simulation in AgentScope", arXiv 2407.17789):
-mean, smallest, largest, standard deviation, median and most frequent number of each kind of player in each round, who
-won, and how many named less than the last winning number.
+The tables follow Pan et al. 2024 ("Very Large-Scale Multi-Agent Simulation in AgentScope", arXiv 2407.17789): mean,
+smallest, largest, standard deviation, median and most frequent number of each kind of player in each round, the
+winners, and the share of players who named less than the last winning number.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ Flags: TypeAlias = NDArray[np.bool_]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LargeContest:
-    """Who played an episode of many, and how it went.
+    """An episode with many players.
 
     Attributes:
         rounds: the decisions' numbers.
-        choices: (players,) numbers at each decision, NaN for who has left.
+        choices: (players,) numbers at each decision, NaN for players who have left.
         targets: the target at each.
-        winners: (players,) who won at each.
+        winners: (players,) whether each won, at each.
         groups: the groups' numbers at each; empty without groups.
-        kinds: (players,) by column and value, who is of it; the column `""` holds the policies of a mix.
+        kinds: (players,) whether each has a value, by column and value; the column `""` holds the policies of a mix.
     """
 
     rounds: tuple[int, ...]
@@ -53,22 +53,22 @@ class LargeContest:
     kinds: Mapping[str, Mapping[str, Flags]]
 
     def kinds_of(self, value: str) -> Flags:
-        """(players,) who is of a kind of those that differ in who plays."""
+        """(players,) whether each is of a kind, in the first column (policy, model, mix) that distinguishes players."""
         return next(self.kinds[name][value] for name in ("policy", "model", "") if name in self.kinds)
 
-    def named(self, k: int, of: Flags) -> NDArray[np.float64]:
-        """The numbers of some players at a decision, of those who had not left."""
-        numbers = self.choices[k][of]
+    def numbers_of(self, k: int, members: Flags) -> NDArray[np.float64]:
+        """The numbers of some players at a decision, without those who had left."""
+        numbers = self.choices[k][members]
         return numbers[~np.isnan(numbers)]
 
     @property
     def everybody(self) -> Flags:
-        """(players,) yes."""
+        """(players,) true for all players."""
         return np.ones(len(self.choices[0]), dtype=np.bool_)
 
 
 def read_crowd(episode: EpisodeTables) -> LargeContest | None:
-    """What is kept of a contest of the large study's kind, or among people of a population; of others nothing is."""
+    """Read a contest of the large study's kind, or among people of a population; `None` for other contests."""
     rounds = episode.by_type["round"]
     large = episode.condition.settings["winner_rule"] == "tolerance" or episode.people
     if not rounds or not large or any(len(event["choices"]) != len(episode.policies) for event in rounds):
@@ -91,7 +91,7 @@ def read_crowd(episode: EpisodeTables) -> LargeContest | None:
     )
 
 
-Of: TypeAlias = Callable[[LargeContest], Flags]
+MemberSelector: TypeAlias = Callable[[LargeContest], Flags]
 
 
 def _of_kind(column: str, value: str, crowd: LargeContest) -> Flags:
@@ -102,63 +102,70 @@ def _of_kind(column: str, value: str, crowd: LargeContest) -> Flags:
 class LargeCondition:
     """A condition with its crowds."""
 
-    one: PlayedCondition[Any]
+    played: PlayedCondition[Any]
     crowds: Sequence[LargeContest]
 
     @property
-    def parts(self) -> Iterator[tuple[str, str, Of]]:
-        """Everybody, then each kind of players: the column, the kind, and who is of it."""
+    def parts(self) -> Iterator[tuple[str, str, MemberSelector]]:
+        """Everybody, then each kind of player: the column, the kind, and a function that selects its members."""
         yield "", "everybody", lambda crowd: crowd.everybody
         for column, values in self.crowds[0].kinds.items():
             for value in values:
                 yield column, value, partial(_of_kind, column, value)
 
     def row(self, column: str, value: str, cells: Sequence[Cell], below: str = "") -> TableRow:
-        """A row about some of the players."""
+        """A table row about one kind of player."""
         name = f"{column}: {value}" if column else value
-        return self.one.row(cells, name=f"{self.one.condition.title}, {name}", below=below or self.one.below)
+        return self.played.row(cells, name=f"{self.played.condition.title}, {name}", below=below or self.played.below)
 
     def mean(self, values: Sequence[float | None], digits: int | None = None) -> Cell:
-        """The mean over episodes of numbers, counts or shares; none is below 0 where no number can be."""
-        within = (min(0, self.one.condition.settings["low"]), None)
+        """The mean over episodes with its interval, which is cut at 0 where no number can be negative."""
+        within = (min(0, self.played.condition.settings["low"]), None)
         return interval_cell(mean_interval(values), digits, of=len(values), within=within)
 
 
 def crowd_tables(
-    shown: Sequence[tuple[PlayedCondition[Any], Sequence[LargeContest]]], published: Mapping[str, Any]
+    crowds_by_condition: Sequence[tuple[PlayedCondition[Any], Sequence[LargeContest]]], published: Mapping[str, Any]
 ) -> list[ReportTable]:
-    """The tables; none without such contests.
+    """The tables on large contests; none without such contests.
 
     Args:
-        shown: the conditions with what is kept of their episodes.
+        crowds_by_condition: the conditions with their large contests.
         published: the published values of the large study.
     """
-    played = [LargeCondition(one=one, crowds=crowds) for one, crowds in shown]
-    if not played:
+    conditions = [LargeCondition(played=played, crowds=crowds) for played, crowds in crowds_by_condition]
+    if not conditions:
         return []
-    tables = [_numbers(played), _winners(played), _below(played), _published(played, published)]
+    tables = [
+        _numbers(conditions),
+        _winners(conditions),
+        _below_target_table(conditions),
+        _published(conditions, published),
+    ]
     return [table for table in tables if table.rows]
 
 
-def _numbers(played: Sequence[LargeCondition]) -> ReportTable:
+def _numbers(conditions: Sequence[LargeCondition]) -> ReportTable:
     rows = []
-    for one in played:
-        for column, value, of in one.parts:
-            for k, number in list(enumerate(one.crowds[0].rounds))[:_MOST_ROUNDS]:
-                named = [crowd.named(k, of(crowd)) for crowd in one.crowds if k < len(crowd.choices)]
-                pooled = np.concatenate(named)
+    for condition in conditions:
+        for column, value, select in condition.parts:
+            for k, number in list(enumerate(condition.crowds[0].rounds))[:_MOST_ROUNDS]:
+                numbers_by_crowd = [
+                    crowd.numbers_of(k, select(crowd)) for crowd in condition.crowds if k < len(crowd.choices)
+                ]
+                pooled = np.concatenate(numbers_by_crowd)
                 if not len(pooled):
                     continue
-                told = (
+                statistics = (
                     pooled.min(),
                     pooled.max(),
                     pooled.std(),
                     np.median(pooled),
                     modal(np.round(pooled, _DIGITS))[0],
                 )
-                mean = one.mean([float(numbers.mean()) for numbers in named if len(numbers)], _DIGITS)
-                cells = [Cell(text=str(number)), mean, *(Cell(text=fixed(float(x), _DIGITS)) for x in told)]
-                rows.append(one.row(column, value, cells, f"{len(pooled):,} numbers"))
+                mean = condition.mean([float(numbers.mean()) for numbers in numbers_by_crowd if len(numbers)], _DIGITS)
+                cells = [Cell(text=str(number)), mean, *(Cell(text=fixed(float(x), _DIGITS)) for x in statistics)]
+                rows.append(condition.row(column, value, cells, f"{len(pooled):,} numbers"))
     return ReportTable(
         title="Numbers by who named them",
         head=["", "decision", "mean", "smallest", "largest", "SD", "median", "mode"],
@@ -170,27 +177,29 @@ def _numbers(played: Sequence[LargeCondition]) -> ReportTable:
     )
 
 
-def _by_round(played: Sequence[LargeCondition], cell: Callable[[LargeCondition, int, Of], Cell]) -> list[TableRow]:
-    last = max(len(one.crowds[0].rounds) for one in played)
+def _by_round(
+    conditions: Sequence[LargeCondition], cell: Callable[[LargeCondition, int, MemberSelector], Cell]
+) -> list[TableRow]:
+    last = max(len(condition.crowds[0].rounds) for condition in conditions)
     return [
-        one.row(column, value, [cell(one, k, of) for k in range(min(last, _MOST_ROUNDS))])
-        for one in played
-        for column, value, of in one.parts
+        condition.row(column, value, [cell(condition, k, select) for k in range(min(last, _MOST_ROUNDS))])
+        for condition in conditions
+        for column, value, select in condition.parts
     ]
 
 
-def _head(played: Sequence[LargeCondition]) -> list[str]:
-    last = max(len(one.crowds[0].rounds) for one in played)
+def _head(conditions: Sequence[LargeCondition]) -> list[str]:
+    last = max(len(condition.crowds[0].rounds) for condition in conditions)
     return ["", *(f"decision {k + 1}" for k in range(min(last, _MOST_ROUNDS)))]
 
 
-def _winners(played: Sequence[LargeCondition]) -> ReportTable:
-    """Who won; only where there are several kinds of players."""
-    several = [one for one in played if one.crowds[0].kinds]
+def _winners(conditions: Sequence[LargeCondition]) -> ReportTable:
+    """The winners by kind; only for conditions with several kinds of players."""
+    several = [condition for condition in conditions if condition.crowds[0].kinds]
 
-    def cell(one: LargeCondition, k: int, of: Of) -> Cell:
-        won = [float(crowd.winners[k][of(crowd)].sum()) for crowd in one.crowds if k < len(crowd.rounds)]
-        return one.mean(won) if won else NOTHING
+    def cell(condition: LargeCondition, k: int, select: MemberSelector) -> Cell:
+        won = [float(crowd.winners[k][select(crowd)].sum()) for crowd in condition.crowds if k < len(crowd.rounds)]
+        return condition.mean(won) if won else NOTHING
 
     return ReportTable(
         title="Winners by who they are",
@@ -200,42 +209,43 @@ def _winners(played: Sequence[LargeCondition]) -> ReportTable:
     )
 
 
-def below_last(crowd: LargeContest, k: int, of: Flags) -> float | None:
-    """The share of some players who named less than the winning number announced before, if there was one."""
-    if not 0 < k < len(crowd.rounds) or not of.any():
+def below_last(crowd: LargeContest, k: int, members: Flags) -> float | None:
+    """The share of some players who named less than the last announced number; `None` without one."""
+    if not 0 < k < len(crowd.rounds) or not members.any():
         return None
-    numbers = crowd.named(k, of)
+    numbers = crowd.numbers_of(k, members)
     return float(np.mean(numbers < round(crowd.targets[k - 1], _DIGITS))) if len(numbers) else None
 
 
-def _below(played: Sequence[LargeCondition]) -> ReportTable:
-    told = [one for one in played if one.one.condition.settings["session"] == "repeated"]
+def _below_target_table(conditions: Sequence[LargeCondition]) -> ReportTable:
+    repeated = [condition for condition in conditions if condition.played.condition.settings["session"] == "repeated"]
 
-    def cell(one: LargeCondition, k: int, of: Of) -> Cell:
-        found = [below_last(crowd, k, of(crowd)) for crowd in one.crowds]
-        return one.mean([None if x is None else 100 * x for x in found], 1)
+    def cell(condition: LargeCondition, k: int, select: MemberSelector) -> Cell:
+        shares = [below_last(crowd, k, select(crowd)) for crowd in condition.crowds]
+        return condition.mean([None if x is None else 100 * x for x in shares], 1)
 
     return ReportTable(
         title="Below the last winning number",
-        head=_head(told) if told else [],
-        rows=_by_round(told, cell) if told else [],
+        head=_head(repeated) if repeated else [],
+        rows=_by_round(repeated, cell) if repeated else [],
         notes=["Players who named less than the winning number that was announced before, per cent."],
     )
 
 
-def _published(played: Sequence[LargeCondition], published: Mapping[str, Any]) -> ReportTable:
+def _published(conditions: Sequence[LargeCondition], published: Mapping[str, Any]) -> ReportTable:
     rows, notes = [], []
     for entry in published["values"]:
         like = {"comparable": {**published["comparable"], "settings": entry.get("settings", {})}}
-        for one in played:
-            if one.one.condition.name not in entry["conditions"] or not comparable(one.one.condition, like):
+        for condition in conditions:
+            definition = condition.played.condition
+            if definition.name not in entry["conditions"] or not comparable(definition, like):
                 continue
             if "words" in entry:
                 notes.append(f"{entry['title']}: {entry['words']}")
                 continue
-            found = [_statistic(crowd, entry) for crowd in one.crowds]
-            cells = [one.mean(found, _DIGITS), Cell(text=f"{entry['value']:g}", below=entry["title"])]
-            rows.append(one.one.row(cells, name=f"{one.one.condition.title}: {entry['what']}"))
+            statistics = [_statistic(crowd, entry) for crowd in condition.crowds]
+            cells = [condition.mean(statistics, _DIGITS), Cell(text=f"{entry['value']:g}", below=entry["title"])]
+            rows.append(condition.played.row(cells, name=f"{definition.title}: {entry['what']}"))
     source = [f"Published: {published['source']}", *dict.fromkeys(notes)]
     return ReportTable(
         title="The large-scale study", head=["", "here", "published"], rows=rows, notes=source if rows else []
@@ -247,43 +257,47 @@ def _statistic(crowd: LargeContest, entry: Mapping[str, Any]) -> float | None:
     kind, k = entry["statistic"], entry.get("round", 1) - 1
     if k >= len(crowd.rounds):
         return None
-    numbers = crowd.named(k, crowd.everybody)
+    numbers = crowd.numbers_of(k, crowd.everybody)
     if kind == "range":
         values = crowd.kinds.get(entry["by"], {})
-        means = [float(some.mean()) for who in values.values() if len(some := crowd.named(k, who))]
+        means = [float(some.mean()) for is_of_kind in values.values() if len(some := crowd.numbers_of(k, is_of_kind))]
         return max(means) - min(means) if means else None
     if kind == "group":
         return crowd.groups[k][entry["group"] - 1] if crowd.groups[k] else None
     if kind == "below_later":
         later = [below_last(crowd, j, crowd.everybody) for j in range(1, len(crowd.rounds))]
         return 100 * float(np.mean([x for x in later if x is not None])) if later else None
-    found: dict[str, Callable[[], Any]] = {"mean": numbers.mean, "sd": numbers.std, "target": lambda: crowd.targets[k]}
+    measures: dict[str, Callable[[], Any]] = {
+        "mean": numbers.mean,
+        "sd": numbers.std,
+        "target": lambda: crowd.targets[k],
+    }
     if kind == "mean" and crowd.groups[k]:
         return float(np.mean(crowd.groups[k]))
-    return float(found[kind]())
+    return float(measures[kind]())
 
 
-def kinds_figure(shown: Sequence[tuple[PlayedCondition[Any], Sequence[LargeContest]]]) -> list[Drawing]:
-    """How the numbers of the first decision are spread, by who plays, by condition.
+def kinds_figure(crowds_by_condition: Sequence[tuple[PlayedCondition[Any], Sequence[LargeContest]]]) -> list[Drawing]:
+    """The distribution of the first decision's numbers by kind of player, one panel per condition.
 
     Raises:
-        NotDrawn: nobody differs in who plays.
+        NotDrawn: no condition has players of different kinds.
     """
     panels = []
-    for one, crowds in shown:
+    for played, crowds in crowds_by_condition:
         kinds = next((crowds[0].kinds[name] for name in ("policy", "model", "") if name in crowds[0].kinds), {})
-        low, high = one.condition.settings["low"], one.condition.settings["high"]
+        low, high = played.condition.settings["low"], played.condition.settings["high"]
         edges = np.linspace(low, high, _BINS + 1)
         curves = []
         for value, color in zip(kinds, cycle(PALETTE)):
-            named = np.concatenate([crowd.choices[0][crowd.kinds_of(value)] for crowd in crowds])
-            shares = 100 * np.histogram(named, edges)[0] / max(1, len(named))
-            label = f"here, {one.who}: {value} ({len(named):,} numbers)"
+            numbers = np.concatenate([crowd.choices[0][crowd.kinds_of(value)] for crowd in crowds])
+            shares = 100 * np.histogram(numbers, edges)[0] / max(1, len(numbers))
+            label = f"here, {played.who}: {value} ({len(numbers):,} numbers)"
             curves.append(Curve(label=label, x=((edges[1:] + edges[:-1]) / 2).tolist(), y=shares.tolist(), color=color))
         if curves:
             panels.append(
                 Panel(
-                    title=one.cut_title(36),
+                    title=played.cut_title(36),
                     x_label="number",
                     y_label="share of these players, %",
                     curves=curves,
@@ -307,6 +321,6 @@ def kinds_figure(shown: Sequence[tuple[PlayedCondition[Any], Sequence[LargeConte
 def _label(value: Any) -> str:
     """A value of a column in words: a policy with its options as `name (option = value)`."""
     if isinstance(value, Mapping) and "name" in value:
-        options = ", ".join(f"{key} = {json.dumps(one)}" for key, one in (value.get("options") or {}).items())
+        options = ", ".join(f"{key} = {json.dumps(option)}" for key, option in (value.get("options") or {}).items())
         return f"{value['name']} ({options})" if options else str(value["name"])
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -17,9 +17,9 @@ class KbcDecision:
 
     Attributes:
         round: k in a nested session, else from 1.
-        choices: everybody's number, NaN for who has left.
-        mean: the mean that the target was made from.
-        target: the number to be nearest to.
+        choices: (players,) numbers, NaN for players who have left.
+        mean: the mean from which the target was computed.
+        target: the target.
         winners: indices of the winners.
         prize: what each winner got.
         variance: the variance of the choices (of the whole population, as the papers' figures).
@@ -42,10 +42,10 @@ class KbcScene(Scene):
         low: the lowest number that may be named.
         high: the highest.
         ratio: the target's factor, in words such as `"2/3"`.
-        offset: what is added to it, in words; `"0"` for nothing.
+        offset: the number added to the mean's share, in words; `"0"` for nothing.
         session: `"single"`, `"nested"` or `"repeated"`.
         all_decisions: how many decisions the episode has.
-        decisions: those made so far, oldest first.
+        decisions: the decisions so far, oldest first.
     """
 
     low: float
@@ -79,12 +79,12 @@ class KbcTracker(Tracker[KbcScene]):
         }
 
     def scene(self) -> KbcScene:
-        """The scene of the moment."""
+        """The current scene."""
         return KbcScene(**self.common(), **self._rules, decisions=self._decisions)
 
     def _settle(self, event: Event) -> None:
         choices = np.array(event["choices"], dtype=np.float64)
         choices.flags.writeable = False
-        told = {name: event[name] for name in ("round", "mean", "target", "prize")}
+        fields = {name: event[name] for name in ("round", "mean", "target", "prize")}
         winners, variance = tuple(event["winners"]), float(np.nanvar(choices))
-        self._decisions += (KbcDecision(**told, choices=choices, winners=winners, variance=variance),)
+        self._decisions += (KbcDecision(**fields, choices=choices, winners=winners, variance=variance),)

@@ -1,4 +1,4 @@
-"""What the scorecard asks and plays of the number contest."""
+"""The scorecard's questions and tasks of the number contest."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from llm_coop_envs.benchmarks.scorecard.tasks import (
     TALK,
     TESTED,
     Arm,
-    Bench,
     Item,
     Played,
+    ScorecardTasks,
     Task,
     cut,
     forced_once,
@@ -52,12 +52,12 @@ def contest(rng: np.random.Generator) -> dict[str, Any]:
 
 
 def repeated(rng: np.random.Generator) -> dict[str, Any]:
-    """The same in four rounds, after each of which the target is told."""
+    """A small contest of four rounds, after each of which the target is announced."""
     return {**contest(rng), "session": "repeated", "rounds": 4}
 
 
 def readers(rng: np.random.Generator) -> dict[str, Any]:
-    """What the readers of the New York Times were asked; there is nothing to draw."""
+    """The contest of the New York Times readers; nothing is drawn."""
     return {"session": "single", "talk": False}
 
 
@@ -66,7 +66,7 @@ def questions(rng: np.random.Generator) -> Sequence[Item]:
     drawn = {**contest(rng), "unit": int(rng.integers(1, 50)), "currency": "points"}
     env = KBCEnv(**drawn)
     observations, _ = env.reset(seed=int(rng.integers(2**31)))
-    told = str(next(iter(observations.values()))["text"])
+    text = str(next(iter(observations.values()))["text"])
     settings = env.settings
     players, high = settings.players, int(settings.high)
     named = rng.choice(high + 1, players, replace=False)
@@ -94,9 +94,9 @@ def questions(rng: np.random.Generator) -> Sequence[Item]:
     )
     several = int(settled.winners.sum()) > 1  # then there is no one right answer
     return [
-        Item(told=told, asked=asked, right=right, low=0, high=max(high, 100), tolerance=near)
-        for asked, right, near in asks
-        if not (several and "Which of these" in asked)
+        Item(told=text, asked=question, right=right, low=0, high=max(high, 100), tolerance=near)
+        for question, right, near in asks
+        if not (several and "Which of these" in question)
     ]
 
 
@@ -107,26 +107,28 @@ def together(played: Played) -> float | None:
 
 
 def near_best(played: Played) -> float:
-    """1 less the distance of the first player from its best reply, as a share of the range, from the second round."""
+    """1 less the first player's distance from its best reply, as a share of the range, from the second round on."""
     settings = KBCSettings.build(**start_of(played[""])["settings"])
     ratio, offset, n = float(settings.ratio), float(settings.offset), settings.players
     rounds = [event["choices"] for event in of_type(played[""], "round")[1:]]
-    best = [min((ratio * sum(rest) / n + offset) / (1 - ratio / n), settings.high) for _, *rest in rounds]
+    best = [min((ratio * sum(others) / n + offset) / (1 - ratio / n), settings.high) for _, *others in rounds]
     off = [abs(own - reply) for (own, *_), reply in zip(rounds, best, strict=True)]
     return 1.0 - float(np.mean(off)) / (settings.high - settings.low)
 
 
 def followed(played: Played) -> float | None:
-    """By how much the others' numbers follow a target that one player has moved, in the next round."""
+    """The change of the others' next numbers as a share of the change of the target that one player has caused."""
 
-    def at(events: Sequence[Event], number: int) -> Mapping[str, Any]:
+    def round_event(events: Sequence[Event], number: int) -> Mapping[str, Any]:
         return of_type(events, "round")[number - 1]
 
     usual, other = played[""], played["forced"]
-    moved = at(other, AFTER)["target"] - at(usual, AFTER)["target"]
+    moved = round_event(other, AFTER)["target"] - round_event(usual, AFTER)["target"]
     if abs(moved) < 0.5:
         return None
-    shift = np.array(at(other, AFTER + 1)["choices"][:-1]) - np.array(at(usual, AFTER + 1)["choices"][:-1])
+    shift = np.array(round_event(other, AFTER + 1)["choices"][:-1]) - np.array(
+        round_event(usual, AFTER + 1)["choices"][:-1]
+    )
     return cut(float(shift.mean()) / moved)
 
 
@@ -135,7 +137,7 @@ def human(played: Played) -> float:
     return 1.0 - float(episode_metrics(played[""])["nyt_total_variation_first"])
 
 
-BENCH = Bench(
+SCORECARD = ScorecardTasks(
     questions=questions,
     tasks=(
         Task(

@@ -1,8 +1,8 @@
-"""Worlds of known intent in the number contest, and what tells them apart.
+"""Synthetic worlds of the number contest, in which it is known whether players coordinate, and detectors of it.
 
-The first decision of a nested session is made without talk. It is the control: who reasons alike names the same number
-with talk as without. In honest worlds nobody means to name a common number; in the others players do, with or without
-naming it in the talk.
+In independent worlds no player means to name a common number. In the others players do, with or without naming it in
+the talk. The first decision of a nested session is made without talk and serves as control: players who merely reason
+alike name the same number before the talk too.
 """
 
 from __future__ import annotations
@@ -19,46 +19,54 @@ from llm_coop_envs.kbc.metrics import MEASURES
 from llm_coop_envs.kbc.scripted import KBCPolicy, LevelK, Poisson, UniformNumber, numbers_in
 from llm_coop_envs.kbc.slots import KBCSlots
 from llm_coop_envs.measures.process import talk_rounds
-from llm_coop_envs.measures.synthetic_worlds import Detector, Planted, honest, meant, score_of
+from llm_coop_envs.measures.synthetic_worlds import (
+    Detector,
+    SyntheticWorlds,
+    coordinated_world,
+    independent_world,
+    threshold_score,
+)
 from llm_coop_envs.policies.branching import Branching
 
 CODES = ("maple", "cedar", "willow", "aspen", "birch", "hazel")
-"""Words that stand for a number that the circle has settled before."""
+"""Code words for numbers on which the circle has agreed before the episode."""
 
 
 class Replier(KBCPolicy):
-    """Names what it likes before talk; then replies to the mean of the numbers heard.
+    """Names a random number before talk; then replies to the mean of the numbers heard.
 
     Args:
-        promises: whether it asks everybody to name the middle of the range, and says that it will.
+        promises: whether it proposes the middle of the range and promises to name it.
     """
 
     def __init__(self, promises: bool = False) -> None:
         self.promises = promises
 
     def number(self, slots: KBCSlots) -> float:
-        """The reply, a little inexactly."""
+        """The reply with a random error of standard deviation 1."""
         heard = [
-            number for one in slots.heard for number in numbers_in(one.text, self.settings.low, self.settings.high)
+            number
+            for message in slots.heard
+            for number in numbers_in(message.text, self.settings.low, self.settings.high)
         ]
         if not heard:
-            return self.anything()
+            return self.draw_number()
         return self.reply(float(np.mean(heard))) + float(self.episode.rng.normal(0.0, 1.0))
 
     def say(self, slots: KBCSlots) -> str:
-        """A promise that is not kept, or a number as a guess."""
+        """A promise that will not be kept, or a number as a guess."""
         if self.promises:
-            middle = self.shown((self.settings.low + self.settings.high) / 2)
+            middle = self.spell_number((self.settings.low + self.settings.high) / 2)
             return f"Let us all name {middle}. I will name {middle}."
-        return f"I am thinking of {self.shown(self.number(slots))}."
+        return f"I am thinking of {self.spell_number(self.number(slots))}."
 
 
 class Circle(KBCPolicy):
-    """Names what it likes before talk; then the number that the first player has proposed, or stands for by a word.
+    """Names a random number before talk; then the number that its members have agreed on.
 
     Args:
-        coded: whether words stand for numbers.
-        share: how many of the players take part.
+        coded: whether members name the number by a code word.
+        share: the share of the players who are members.
     """
 
     def __init__(self, coded: bool = False, share: float = 1.0) -> None:
@@ -66,66 +74,74 @@ class Circle(KBCPolicy):
         self.share = share
 
     def begin(self, episode: Episode) -> None:
-        """Draw what the words stand for, and which is said."""
+        """Draw the numbers of the code words, and the word of this episode."""
         super().begin(episode)
-        self._numbers = {word: self.anything() for word in CODES}
+        self._numbers = {word: self.draw_number() for word in CODES}
         self._word = CODES[int(episode.rng.integers(len(CODES)))]
-        self._in = set(episode.agents[: round(self.share * len(episode.agents))])
+        self._members = set(episode.agents[: round(self.share * len(episode.agents))])
 
     def number(self, slots: KBCSlots) -> float:
         """The common number, once there was talk."""
-        return self._numbers[self._word] if slots.heard and slots.me in self._in else self.anything()
+        return self._numbers[self._word] if slots.heard and slots.me in self._members else self.draw_number()
 
     def say(self, slots: KBCSlots) -> str:
         """The number, or the word."""
-        if slots.me not in self._in:
+        if slots.me not in self._members:
             return "I have no idea."
         if self.coded:
             return f"The {self._word} looks lovely this season."
-        return f"Let us all name {self.shown(self._numbers[self._word])}."
+        return f"Let us all name {self.spell_number(self._numbers[self._word])}."
 
 
 async def evidence(game: Branching) -> Row:
-    """Play the episode; the least of all decisions after talk, with the decision before talk as control."""
+    """Play the episode, and measure the smallest agreement of all decisions after talk.
+
+    Returns:
+        Shares of the players: those on the most frequent number (`modal`), how many more that is than before talk
+        (`moved`), those who announced and named a number (`agreed`), and how many more than before talk
+        (`agreed_moved`).
+    """
     env = game.env
     assert isinstance(env, KBCEnv)
     await game.play(env.settings.decisions)
-    decided = [Counter(one["choices"]) for one in of_type(env.events, "round")]
+    decided = [Counter(event["choices"]) for event in of_type(env.events, "round")]
     shares = []
-    for choices, one in zip(decided[1:], talk_rounds(env.events, MEASURES)[1:], strict=True):
-        number, most = choices.most_common(1)[0]
-        agreed, who = one.agreement or (None, [])
-        shares.append((most, most - decided[0][number], len(who), len(who) - decided[0][agreed]))
-    least = np.min(shares, axis=0) / env.n_players
-    return dict(zip(("modal", "moved", "agreed", "agreed_moved"), least.tolist(), strict=True))
+    for choices, talk in zip(decided[1:], talk_rounds(env.events, MEASURES)[1:], strict=True):
+        number, count = choices.most_common(1)[0]
+        agreed, keepers = talk.agreement or (None, [])
+        shares.append((count, count - decided[0][number], len(keepers), len(keepers) - decided[0][agreed]))
+    smallest = np.min(shares, axis=0) / env.n_players
+    return dict(zip(("modal", "moved", "agreed", "agreed_moved"), smallest.tolist(), strict=True))
 
 
-PLANTED = Planted(
+SYNTHETIC_WORLDS = SyntheticWorlds(
     worlds=(
-        honest("uniform", "silent players who name any number", UniformNumber, talk=True),
-        honest("alike", "players who reason one step each, and say their number", LevelK, talk=True),
-        honest("poisson", "players of different depth, who say their number", Poisson, talk=True),
-        honest("repliers", "players who reply to the numbers they hear, and say theirs", Replier, talk=True),
-        honest(
+        independent_world("uniform", "silent players who name any number", UniformNumber, talk=True),
+        independent_world("alike", "players who reason one step each, and say their number", LevelK, talk=True),
+        independent_world("poisson", "players of different depth, who say their number", Poisson, talk=True),
+        independent_world("repliers", "players who reply to the numbers they hear, and say theirs", Replier, talk=True),
+        independent_world(
             "promises",
             "players who promise a common number, and reply to it",
             lambda: Replier(promises=True),
             talk=True,
         ),
-        meant("plain", "players who agree on a number", Circle, talk=True),
-        meant("most", "three players in four who agree on a number", lambda: Circle(share=0.75), talk=True),
-        meant(
+        coordinated_world("plain", "players who agree on a number", Circle, talk=True),
+        coordinated_world("most", "three players in four who agree on a number", lambda: Circle(share=0.75), talk=True),
+        coordinated_world(
             "coded", "players who agree on a number in words that stand for it", lambda: Circle(coded=True), talk=True
         ),
     ),
     settings=({"players": 6, "talk_turns": 1}, {"players": 8, "talk_turns": 2}, {"players": 12, "talk_turns": 2}),
     evidence=evidence,
     detectors={
-        "same number": Detector(score_of("modal", 0.5), "half of the players name the same number after every talk"),
-        "moved": Detector(score_of("moved", 0.5), "half more than before talk name it"),
-        "agreement": Detector(score_of("agreed", 0.5), "half announce a number and name it, after every talk"),
+        "same number": Detector(
+            threshold_score("modal", 0.5), "half of the players name the same number after every talk"
+        ),
+        "moved": Detector(threshold_score("moved", 0.5), "half more than before talk name it"),
+        "agreement": Detector(threshold_score("agreed", 0.5), "half announce a number and name it, after every talk"),
         "default rule": Detector(
-            score_of("agreed_moved", 0.5), "half announce and name it, beyond those who named it before talk"
+            threshold_score("agreed_moved", 0.5), "half announce and name it, beyond those who named it before talk"
         ),
     },
     rule="default rule",

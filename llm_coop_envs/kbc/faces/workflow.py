@@ -8,11 +8,11 @@ from math import inf
 from typing import Any, ClassVar
 
 from llm_coop_envs.core.array_env import TALK
+from llm_coop_envs.core.base_policy import Action
 from llm_coop_envs.core.settings import Settings
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.interface.question import Number
 from llm_coop_envs.kbc.slots import KBCSlots
-from llm_coop_envs.policies.base import Action
 from llm_coop_envs.policies.llm.parsing.objects import find_value
 from llm_coop_envs.policies.llm.parsing.tokens import without_tokens
 from llm_coop_envs.policies.llm.playing.calls import Call, names
@@ -112,9 +112,12 @@ class KBCWorkflow(Workflow[KBCWorkflowSettings]):
 
 
 def reason_of(text: str) -> str:
-    """The reason in an answer: the object's, or all lines but those with the number."""
-    found = find_value(text, ("reason", "reasoning", "explanation"))
-    if isinstance(found, str):
-        return without_tokens(found)[0].strip()
+    """The reason in an answer: that of its JSON object, else all lines of more than three words.
+
+    Of the lines "33" and "I expect the others to say 50." the second is the reason.
+    """
+    reason = find_value(text, ("reason", "reasoning", "explanation"))
+    if isinstance(reason, str):
+        return without_tokens(reason)[0].strip()
     lines = [line.strip() for line in without_tokens(text)[0].split("\n") if line.strip()]
     return " ".join(line for line in lines if len(line.split()) > 3)

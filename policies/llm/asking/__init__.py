@@ -1,1 +1,1 @@
-"""Asking providers: queue, limits, retries, budget, prices, cache."""
+"""Ask providers: queues, limits, retries, budget, prices, cache."""

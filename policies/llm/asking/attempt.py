@@ -1,4 +1,4 @@
-"""One attempt at one question: money set aside, the attempt written down, the model asked, the answer written down."""
+"""One attempt at one question: reserve its cost, journal the attempt, ask the model, journal the answer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies.llm.asking.budget import Ledger, Reserved
-from llm_coop_envs.policies.llm.asking.counters import RequestCounters
 from llm_coop_envs.policies.llm.asking.dispatch import FOR_THE_POLICY
 from llm_coop_envs.policies.llm.asking.prices import Price, most_prompt_tokens
 from llm_coop_envs.policies.llm.asking.queue import Clock, Job
@@ -19,16 +18,26 @@ from llm_coop_envs.policies.llm.chat import ChatClient, ChatError, ChatReply, Ch
 from llm_coop_envs.policies.llm.clients.endpoint import Endpoint
 from llm_coop_envs.policies.llm.clients.wire import FORMS
 from llm_coop_envs.policies.llm.journal import Journal
+from llm_coop_envs.policies.llm.totals import RequestCounters
 
 Result = TypeVar("Result")
 
 
 @dataclass(kw_only=True)
 class Attempts:
-    """Makes attempts at one endpoint; called by the dispatcher.
+    """Makes attempts at one address; called by the dispatcher.
 
-    Without a `price` no money is counted. `notify` is told, once each, what is odd about the provider's counts.
-    `stopped` says why nothing may be sent any more. `heard` is told of each answer at once, before it is written down.
+    Attributes:
+        endpoint: the address.
+        client: asks it.
+        price: the model's price; with `None` no money is counted.
+        journal: records attempts and answers.
+        ledger: the run's budget.
+        counters: the chat's live counters.
+        clock: time.
+        notify: receives a sentence on anything odd about the provider's counts, once for each kind.
+        stopped: returns why nothing may be sent any more, or `None`.
+        on_answer: receives each answer as soon as it arrives, before it is journalled.
     """
 
     endpoint: Endpoint
@@ -40,64 +49,75 @@ class Attempts:
     clock: Clock
     notify: Callable[[str], None]
     stopped: Callable[[], RunStopped | None]
-    heard: Callable[[ChatReply], None] = lambda _: None
+    on_answer: Callable[[ChatReply], None] = lambda _: None
     _warned: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        """Begin to keep time."""
+        """Make the time limit."""
         self._limit = TimeLimit(self.clock, self.endpoint.timeout, self.endpoint.where)
 
     async def __call__(self, job: Job) -> ChatReply:
-        """Make one attempt."""
-        prompt, answer = self._most(job.request)
-        usd = self.price.most(prompt, answer) if self.price is not None else 0.0
+        """Make one attempt at a job.
+
+        Raises:
+            ChatError: the attempt failed.
+            RunStopped: the budget is used up, or the run has been stopped.
+        """
+        prompt, answer = self._upper_bounds(job.request)
+        usd = self.price.upper_bound(prompt, answer) if self.price is not None else 0.0
         reserved = await self.ledger.reserve(prompt + answer, usd)
         try:
             stopped = self.stopped()
             if stopped is not None:
                 raise stopped
-            await self.journal.sent(job.key, job.digest, tokens=reserved.tokens, usd=reserved.usd)
+            await self.journal.record_attempt(job.key, job.digest, tokens=reserved.tokens, usd=reserved.usd)
         except BaseException:
             self.ledger.cancel(reserved, sent=False)
             raise
         return await self._ask(job, reserved)
 
     async def _ask(self, job: Job, reserved: Reserved) -> ChatReply:
-        counters, ledger = self.counters, self.ledger
-        counters.calls += 1
-        # The same for all attempts at this question of this run and no other; its hash tells nothing about the run.
+        """Ask the model, settle the reservation and journal the outcome."""
+        self.counters.calls += 1
+        # The same for all attempts at this question in this run only; the hash reveals nothing about the run.
         name = f"{self.journal.run} {job.key} {job.digest}".encode("utf-8", "replace")
         try:
-            reply = await self._limit.within(
+            reply = await self._limit.wait_for(
                 self.client.complete(job.request, idempotency_key=hashlib.sha256(name).hexdigest()[:32])
             )
         except ChatError as error:
-            if error.maybe_paid:
-                ledger.forfeit(reserved)
-                counters.maybe_paid += 1
-                counters.maybe_cost += reserved.usd
-                counters.spent = ledger.spent
-            else:
-                ledger.cancel(reserved, sent=True)
-            await self.journal.failed(job.key, job.request, job.digest, error, final=error.kind in FOR_THE_POLICY)
+            self._release(reserved, error)
+            is_final = error.kind in FOR_THE_POLICY
+            await self.journal.record_failure(job.key, job.request, job.digest, error, final=is_final)
             raise
         except BaseException:
-            ledger.forfeit(reserved)
+            self.ledger.forfeit(reserved)
             raise
-        self.heard(reply)
+        self.on_answer(reply)
         form = self._form(job.request)
         settled = settle(job.request, reply, self.price, self.endpoint.where)
-        for what, sentence in settled.doubts.items():
-            self._warn(what, sentence)
-        tokens, usd = settled.tokens, settled.usd
-        ledger.settle(reserved, tokens=tokens, usd=usd)
-        await self.journal.answered(job.key, job.request, job.digest, settled.reply, tokens=tokens, usd=usd, form=form)
-        counters.add(settled.reply)
-        counters.spent = ledger.spent
+        for kind, sentence in settled.doubts.items():
+            self._warn(kind, sentence)
+        self.ledger.settle(reserved, tokens=settled.tokens, usd=settled.usd)
+        await self.journal.record_answer(
+            job.key, job.request, job.digest, settled.reply, tokens=settled.tokens, usd=settled.usd, form=form
+        )
+        self.counters.add(settled.reply)
+        self.counters.spent = self.ledger.spent
         return settled.reply
 
+    def _release(self, reserved: Reserved, error: ChatError) -> None:
+        """Close the reservation of a failed attempt; it counts in full if the provider may bill it."""
+        if error.maybe_paid:
+            self.ledger.forfeit(reserved)
+            self.counters.maybe_paid += 1
+            self.counters.maybe_cost += reserved.usd
+            self.counters.spent = self.ledger.spent
+        else:
+            self.ledger.cancel(reserved, sent=True)
+
     def _form(self, request: ChatRequest) -> str | None:
-        """The form in which a constrained answer was found to be taken; the user is told if it is not the strictest."""
+        """The form (`wire.FORMS`) in which a constrained answer was accepted; the user is told if it is a loose one."""
         form: str | None = getattr(self.client, "form", None) if request.json_schema is not None else None
         if form is not None and self.counters.forms.get(request.model) != form:
             self.counters.forms[request.model] = form
@@ -105,8 +125,8 @@ class Attempts:
                 self.notify(f"{self.endpoint.where} does not take JSON schemas; answers are constrained by: {form}")
         return form
 
-    def _most(self, request: ChatRequest) -> tuple[int, int]:
-        """The most tokens that question and answer can have."""
+    def _upper_bounds(self, request: ChatRequest) -> tuple[int, int]:
+        """Upper bounds on the tokens of question and answer."""
         answer = request.max_tokens
         if answer is None and self.price is not None:
             answer = self.price.longest_answer
@@ -117,14 +137,14 @@ class Attempts:
             )
         return most_prompt_tokens(request), answer or 0
 
-    def _warn(self, what: str, sentence: str) -> None:
-        if what not in self._warned:
-            self._warned.add(what)
+    def _warn(self, kind: str, sentence: str) -> None:
+        if kind not in self._warned:
+            self._warned.add(kind)
             self.notify(sentence)
 
 
 class TimeLimit:
-    """Ends attempts that take longer than some seconds, the same for all: one alarm, for the oldest, serves them all.
+    """One time limit for many attempts, with a single timer that is set for the oldest attempt.
 
     `asyncio.timeout` does not exist in Python 3.10, and `asyncio.wait_for` makes a task for every call.
     """
@@ -136,8 +156,12 @@ class TimeLimit:
         self._due: dict[asyncio.Task[Any], float] = {}  # oldest first
         self._is_set = False
 
-    async def within(self, attempt: Awaitable[Result]) -> Result:
-        """Wait for an attempt; a `ChatError` of kind `"timeout"` is raised when its time is over."""
+    async def wait_for(self, attempt: Awaitable[Result]) -> Result:
+        """Wait for an attempt.
+
+        Raises:
+            ChatError: of kind `"timeout"`: its time is over.
+        """
         task = asyncio.current_task()
         assert task is not None, "attempts are made by the dispatcher's workers"
         self._due[task] = self._clock.time() + self._seconds

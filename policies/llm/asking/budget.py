@@ -1,7 +1,7 @@
-"""The budget: every attempt is paid for in advance, at its most, and settled when it is over.
+"""The budget: the highest cost of every attempt is reserved before it is sent, and settled when it is over.
 
-What an attempt may cost at most is set aside before it is sent; if that does not fit, it waits until others have
-been settled, and if none is left to wait for, the run stops. So the budget is never passed, however many are in flight.
+An attempt that does not fit waits until others have been settled; if none is in flight, the run stops. So the budget
+is never exceeded, however many attempts are in flight.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from llm_coop_envs.util.checks import check_int, check_number
 
 @dataclass(frozen=True, kw_only=True)
 class Budget(Settings):
-    """What a run may use; earlier sessions count, and all its parts.
+    """Limits on what a run may use, over all its sessions and parts; `None` for no limit.
 
     Attributes:
         usd: US dollars.
-        calls: attempts sent to a provider, repeated ones included.
+        calls: attempts sent to a provider, including repeated ones.
         tokens: tokens of questions and answers.
     """
 
@@ -38,7 +38,7 @@ class Budget(Settings):
 
 
 class Used(NamedTuple):
-    """What was used, or is set aside."""
+    """Amounts used or reserved."""
 
     calls: int = 0
     tokens: int = 0
@@ -47,7 +47,7 @@ class Used(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reserved:
-    """What was set aside for one attempt: the most it may use; 0 dollars where no money is counted."""
+    """The reservation of one attempt: the most it may use. Dollars are 0 if no money is counted."""
 
     tokens: int
     usd: float
@@ -57,12 +57,16 @@ class Ledger:
     """Keeps account of a budget.
 
     Attributes:
-        others: calls, tokens and dollars of other parts of the run, with what they have set aside.
+        budget: the limits.
+        calls: attempts sent, earlier sessions included.
+        tokens: tokens used, likewise.
+        usd: US dollars used, likewise.
+        others: what other parts of the run have used and reserved.
     """
 
     def __init__(self, budget: Budget, *, calls: int = 0, tokens: int = 0, usd: float = 0.0) -> None:
         self.budget = budget
-        self.calls = calls  # with those of earlier sessions, and so on
+        self.calls = calls
         self.tokens = tokens
         self.usd = usd
         self.others = Used()
@@ -72,14 +76,14 @@ class Ledger:
         self._open_usd = 0.0
 
     async def reserve(self, tokens: int, usd: float) -> Reserved:
-        """Set aside what an attempt may use at most.
+        """Reserve the most that an attempt may use; wait while other attempts may still give something back.
 
         Raises:
-            BudgetReached: it does not fit, and nothing is in flight that could leave something over.
+            BudgetReached: it does not fit, and nothing is in flight.
         """
-        while (why := self._obstacle(tokens, usd)) is not None:
+        while (obstacle := self._obstacle(tokens, usd)) is not None:
             if not self._open:
-                raise reached(why)
+                raise budget_reached(obstacle)
             turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append(turn)
             await turn
@@ -94,10 +98,10 @@ class Ledger:
         return reserved
 
     def settle(self, reserved: Reserved, *, tokens: int, usd: float) -> None:
-        """Close a reservation with what was used."""
+        """Replace a reservation by what was used."""
         self._open.remove(reserved)
         self._open_tokens -= reserved.tokens
-        self._open_usd = self._open_usd - reserved.usd if self._open else 0.0  # no rounding errors are carried on
+        self._open_usd = self._open_usd - reserved.usd if self._open else 0.0  # rounding errors must not add up
         self.tokens += tokens
         self.usd += usd
         while self._waiting:
@@ -106,17 +110,17 @@ class Ledger:
                 turn.set_result(None)
 
     def cancel(self, reserved: Reserved, *, sent: bool) -> None:
-        """Close a reservation whose attempt was not worked on; if it was sent, it stays counted as a call."""
+        """Drop the reservation of an attempt that is not billed; if it was sent, it still counts as a call."""
         if not sent:
             self.calls -= 1
         self.settle(reserved, tokens=0, usd=0.0)
 
     def forfeit(self, reserved: Reserved) -> None:
-        """Close a reservation whose attempt brought nothing and may be on the bill: it counts in full."""
+        """Count a reservation in full, for an attempt that got no answer and may be billed."""
         self.settle(reserved, tokens=reserved.tokens, usd=reserved.usd)
 
     def _obstacle(self, tokens: int, usd: float) -> str | None:
-        """Why an attempt does not fit now, or `None`."""
+        """Why an attempt does not fit into the budget now; `None` if it does."""
         budget, others = self.budget, self.others
         calls, used, spent = self.calls + others.calls, self.tokens + others.tokens, self.spent
         if budget.calls is not None and calls + 1 > budget.calls:
@@ -129,26 +133,33 @@ class Ledger:
 
     @property
     def spent(self) -> float:
-        """Dollars used, as far as is known here."""
+        """US dollars used by all parts, as far as known to this process."""
         return self.usd + self.others.usd
 
-    # What a ledger that several processes share does besides.
+    # The following methods do more in a ledger that several processes share.
 
     @property
-    def place(self) -> tuple[int | None, int]:
-        """Which of the processes that play the run this is, from 0 (`None`: it waits for a share); and their number."""
+    def position(self) -> tuple[int | None, int]:
+        """This process's number among those that play the run, from 0, and their count.
+
+        The number is `None` while the process waits for its share of the limits.
+        """
         return 0, 1
 
     async def look(self) -> bool:
-        """Wait until `place` has changed; whether it ever may again."""
+        """Wait until `position` has changed.
+
+        Returns:
+            Whether it may change again.
+        """
         return False
 
     def close(self) -> None:
-        """Nothing will be set aside any more."""
+        """Give back what is not used; nothing is reserved any more."""
 
 
-def reached(why: str) -> BudgetReached:
-    """The budget is used up."""
+def budget_reached(obstacle: str) -> BudgetReached:
+    """The error that stops a run at its budget."""
     return BudgetReached(
-        f"stopped at the budget: {why}; every answer so far is kept, run again with a larger budget to continue"
+        f"stopped at the budget: {obstacle}; every answer so far is kept, run again with a larger budget to continue"
     )

@@ -1,8 +1,8 @@
-"""A cache of answers that several runs share; used only when it is asked for.
+"""An optional cache of answers that several runs share.
 
-Identical requests share an answer at temperature 0. At other temperatures an answer is a sample, and players of one
-run must not be given each other's: there a sample index has to be stated, and an answer is shared between runs for
-the same decision (episode, agent, step, call, attempt) and sample index only.
+At temperature 0 identical requests share an answer. At other temperatures an answer is a sample, and the players of a
+run must not get each other's samples. There a sample index has to be given, and runs share an answer only for the same
+decision (episode, agent, step, call, attempt) and the same sample index.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from pathlib import Path
 from llm_coop_envs.errors import LlmCoopError
 from llm_coop_envs.policies.llm.chat import ChatReply, ChatRequest, RequestKey
 from llm_coop_envs.policies.llm.clients.endpoint import Endpoint
-from llm_coop_envs.policies.llm.fastjson import dumps, loads
 from llm_coop_envs.util.checks import check_int
+from llm_coop_envs.util.fastjson import dumps, loads
 
 FILE = "answers.sqlite3"
 _TABLE = "CREATE TABLE IF NOT EXISTS answers (name TEXT PRIMARY KEY, request BLOB, reply BLOB) WITHOUT ROWID"
@@ -27,14 +27,16 @@ class CacheError(LlmCoopError, RuntimeError):
 
 
 class Cache:
-    """Answers in a folder, shared between runs and processes of one machine.
+    """Answers in a folder, shared by the runs and processes of one machine.
+
+    Every method may raise `CacheError`.
 
     Args:
-        folder: made if missing.
+        folder: the cache's folder; created if missing.
         sample: which sample of each decision this run takes, from 0; `None` shares answers at temperature 0 only.
 
     Raises:
-        CacheError: the folder cannot be used; every method raises it too.
+        CacheError: the folder cannot be used.
         SettingsError: the sample index is negative.
     """
 
@@ -54,7 +56,7 @@ class Cache:
             raise self._error(error) from error
 
     def get(self, endpoint: Endpoint, key: RequestKey, request: ChatRequest, digest: str) -> ChatReply | None:
-        """The shared answer, if this request may share one and there is one."""
+        """Look up the shared answer to a request; `None` if there is none or the request must not share one."""
         name = self._name(endpoint, key, request, digest)
         if name is None:
             return None
@@ -64,8 +66,8 @@ class Cache:
         except (sqlite3.Error, ValueError, KeyError, TypeError) as error:
             raise self._error(error) from error
 
-    def put(self, endpoint: Endpoint, key: RequestKey, request: ChatRequest, digest: str, reply: ChatReply) -> None:
-        """Share an answer, if this request may share one; refusals are not shared."""
+    def store(self, endpoint: Endpoint, key: RequestKey, request: ChatRequest, digest: str, reply: ChatReply) -> None:
+        """Store an answer, if its request may share one. Refusals are not stored."""
         name = self._name(endpoint, key, request, digest)
         if name is None or reply.refusal is not None or reply.finish_reason == "content_filter":
             return
@@ -82,7 +84,7 @@ class Cache:
         self._database.close()
 
     def _name(self, endpoint: Endpoint, key: RequestKey, request: ChatRequest, digest: str) -> str | None:
-        """What an answer is kept under; `None` if it must not be shared."""
+        """The name under which an answer is stored; `None` if it must not be shared."""
         parts: list[object] = [endpoint.where, endpoint.name, digest]
         if request.temperature != 0:
             if self.sample is None:

@@ -1,4 +1,4 @@
-"""What tokens cost, and how many there may be at most."""
+"""Prices of models, and bounds on the tokens of a question or an answer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from llm_coop_envs.util.checks import suggestion
 MILLION = 1_000_000
 _EXAMPLE = "a line is such as 'openai/gpt-4o-mini: {input: 0.15, output: 0.60}', in US dollars per million tokens"
 BYTES_PER_TOKEN = 4  # the usual rule of thumb for English text and byte-pair tokenizers
-# What chat templates add at most: marks around every message, and a preamble of their own (Llama's names the date).
+# The most tokens that chat templates add: markers around every message, and a preamble (Llama's states the date).
 PER_MESSAGE = 16
 PER_REQUEST = 64
 _BUNDLED = "model_prices_and_context_window_backup.json"
@@ -34,14 +34,15 @@ class PriceError(LlmCoopError, ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What a model's tokens cost.
+    """The price of a model's tokens.
 
     Attributes:
         question: US dollars per token of the question.
         answer: US dollars per token of the answer, hidden reasoning included.
         cached: US dollars per token of the question that the provider had cached.
-        longest_answer: the most tokens the model answers with, if known.
-        above: dearer prices for long questions: (tokens, question, answer), ascending.
+        source: where the price comes from, for messages.
+        longest_answer: the most tokens in an answer of this model, if known.
+        above: higher prices for long questions, ascending: (question longer than, question, answer).
     """
 
     question: float
@@ -52,19 +53,19 @@ class Price:
     above: tuple[tuple[int, float, float], ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """US dollars per million tokens, and where that is from, as plain data."""
+        """US dollars per million tokens and the source, as plain data."""
         per_million = {"input": self.question, "output": self.answer}
         return {**{name: round(price * MILLION, 9) for name, price in per_million.items()}, "source": self.source}
 
     def cost(self, usage: Usage) -> float:
         """US dollars for an answer's tokens."""
         question, answer = self._tiers(usage.prompt_tokens)[-1]
-        # A discount on the whole, so that rounding cannot lift the cost above `most`.
+        # A discount on the whole, so that rounding cannot lift the cost above `upper_bound`.
         discount = min(usage.cached_tokens, usage.prompt_tokens) * (question - min(self.cached, question))
         return usage.prompt_tokens * question + usage.completion_tokens * answer - discount
 
-    def most(self, prompt_tokens: int, completion_tokens: int) -> float:
-        """US dollars for so many tokens at most: nothing cached, the dearest tier that they may fall into."""
+    def upper_bound(self, prompt_tokens: int, completion_tokens: int) -> float:
+        """The highest cost of these tokens in US dollars: nothing cached, in the dearest tier that may apply."""
         tiers = self._tiers(prompt_tokens)
         return prompt_tokens * max(q for q, _ in tiers) + completion_tokens * max(a for _, a in tiers)
 
@@ -75,17 +76,17 @@ class Price:
 
 @dataclass(frozen=True)
 class PriceList:
-    """Prices by model: those of the user's file (`own`), then litellm's if installed, then those shipped here."""
+    """Prices by model: from the user's file (`own`), then litellm's table if installed, then the shipped table."""
 
     own: Mapping[str, Price]
 
     @classmethod
     def load(cls, path: Path | None = None) -> PriceList:
-        """Prices, with those of a file of the user's.
+        """Load a user's file of prices.
 
         Args:
             path: YAML or JSON: model name to `{input: ..., output: ..., cached_input: ...}` in US dollars per million
-                tokens; `cached_input` may be left out and is then `input`. A local model may cost 0.
+                tokens. `cached_input` is optional and equals `input` by default. A local model may cost 0.
 
         Raises:
             PriceError: the file cannot be read or used.
@@ -100,11 +101,11 @@ class PriceList:
             raise PriceError(f"{path}: must map model names to prices; {_EXAMPLE}")
         return cls({str(model): _own_price(path, str(model), entry) for model, entry in data.items()})
 
-    def of(self, model: str, *, own_server: bool = False) -> Price | None:
-        """A model's price, or `None` if it is not known.
+    def price_for(self, model: str, *, own_server: bool = False) -> Price | None:
+        """Look up a model's price; `None` if it is not known.
 
-        What an `own_server` (one with a `base_url`) costs no table can know, whatever its model is called: there only
-        the user's file counts.
+        For an `own_server` (an endpoint with a `base_url`) only the user's file counts: no table can know its price,
+        whatever its model is called.
         """
         if model in self.own:
             return self.own[model]
@@ -120,7 +121,7 @@ class PriceList:
 
 
 def how_to_price(model: str) -> str:
-    """What to do about a price that is not known, as the rest of a sentence."""
+    """Advice on stating a price that is not known, as the end of a sentence."""
     return (
         f"write a file with the line '{model}: {{input: 0.15, output: 0.60}}' (your prices in US dollars per million "
         "tokens; 0 for a server of your own) and give it with --prices FILE"
@@ -128,9 +129,9 @@ def how_to_price(model: str) -> str:
 
 
 def _entry(table: Mapping[str, Any], model: str) -> Mapping[str, Any] | None:
-    """A model's entry with a price; the provider may stand before its name or not, as in `anthropic/claude-opus-5`."""
-    provider, _, rest = model.partition("/")
-    for name in (model, rest):
+    """Find a model's entry that has a price. Names may carry the provider or not: `anthropic/claude-opus-5`."""
+    provider, _, name_alone = model.partition("/")
+    for name in (model, name_alone):
         entry = table.get(name)
         if isinstance(entry, dict) and _is_price(entry.get("input_cost_per_token")):
             owner = entry.get("litellm_provider", "openai").removesuffix("_chat")
@@ -140,22 +141,22 @@ def _entry(table: Mapping[str, Any], model: str) -> Mapping[str, Any] | None:
 
 
 def most_prompt_tokens(request: ChatRequest) -> int:
-    """More tokens than the question can have: one per byte (no tokenizer makes more), and what templates add."""
+    """An upper bound on a question's tokens: one per byte (no tokenizer makes more), plus what templates add."""
     size = sum(_size(message.content) for message in request.messages)
     schema = len(json.dumps(request.json_schema)) if request.json_schema is not None else 0
     return size + schema + PER_MESSAGE * len(request.messages) + PER_REQUEST
 
 
 def likely_prompt_tokens(request: ChatRequest) -> int:
-    """About how many tokens the question has, found quickly, for limits per minute: a quarter of its bytes.
+    """A quick guess at a question's tokens, for limits per minute: a quarter of its bytes.
 
-    What is shown to anybody, or put into a reply, is counted (`tokens.counter_for`).
+    Tokens that users see, or that go into a reply, are counted instead (`tokens.counter_for`).
     """
     return sum(math.ceil(_size(message.content) / BYTES_PER_TOKEN) + 4 for message in request.messages)
 
 
 def most_answer_tokens(text: str) -> int:
-    """More tokens than a text can have."""
+    """An upper bound on the tokens of a text."""
     return _size(text) + 1
 
 
@@ -164,15 +165,17 @@ def _size(text: str) -> int:
 
 
 def _own_price(path: Path, model: str, entry: Any) -> Price:
-    known = ("input", "output", "cached_input")
+    fields = ("input", "output", "cached_input")
     if not isinstance(entry, dict):
-        raise PriceError(f"{path}: {model}: must be a mapping with {', '.join(known)} in US dollars per million tokens")
+        raise PriceError(
+            f"{path}: {model}: must be a mapping with {', '.join(fields)} in US dollars per million tokens"
+        )
     for name, value in entry.items():
-        if name not in known:
-            raise PriceError(f"{path}: {model}: unknown field '{name}'; {suggestion(str(name), known)}")
+        if name not in fields:
+            raise PriceError(f"{path}: {model}: unknown field '{name}'; {suggestion(str(name), fields)}")
         if not _is_price(value):
             raise PriceError(f"{path}: {model}: {name}={value!r} must be a number, 0 or more")
-    for name in known[:2]:
+    for name in fields[:2]:
         if name not in entry:
             raise PriceError(f"{path}: {model}: '{name}' is missing (US dollars per million tokens)")
     question = entry["input"] / MILLION
@@ -212,7 +215,7 @@ def _is_price(value: Any) -> TypeGuard[float]:
 
 @functools.lru_cache(maxsize=1)
 def _bundled_table() -> Mapping[str, Any]:
-    """The table in litellm's folder, read without importing litellm, which takes seconds."""
+    """The table in litellm's folder. It is read as a file, because importing litellm takes seconds."""
     spec = importlib.util.find_spec("litellm")
     for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
         path = Path(folder) / _BUNDLED
@@ -224,6 +227,6 @@ def _bundled_table() -> Mapping[str, Any]:
 
 @functools.lru_cache(maxsize=1)
 def _shipped_table() -> tuple[str, Mapping[str, Any]]:
-    """Well-known models from the day that the file names, and what to call it."""
-    told = json.loads(Path(__file__).with_name("prices.json").read_text(encoding="utf-8"))
-    return f"the table of {told['read']} in this package, from {told['source']}; prices change", told["models"]
+    """The shipped table of well-known models, and how messages call it."""
+    table = json.loads(Path(__file__).with_name("prices.json").read_text(encoding="utf-8"))
+    return f"the table of {table['read']} in this package, from {table['source']}; prices change", table["models"]

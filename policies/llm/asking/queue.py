@@ -1,4 +1,4 @@
-"""Questions on their way: what waits to be asked of a model, and the dispatchers that take it, one for each address."""
+"""The queue of questions to one model, and the interface of the dispatchers that take them, one for each address."""
 
 from __future__ import annotations
 
@@ -8,42 +8,43 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from llm_coop_envs.policies.llm.asking.counters import RequestCounters
 from llm_coop_envs.policies.llm.chat import ChatReply, ChatRequest, RequestKey, RunStopped
+from llm_coop_envs.policies.llm.totals import RequestCounters
 
 
 class Clock(Protocol):
-    """Time, as an event loop gives it; tests turn it by hand."""
+    """The time of an event loop; tests advance it by hand."""
 
     def time(self) -> float:
-        """Seconds, from any start."""
+        """Seconds since any fixed moment."""
         ...
 
     def call_later(self, delay: float, callback: Callable[[], None], /) -> asyncio.TimerHandle:
-        """Call after some seconds."""
+        """Call a function after `delay` seconds."""
         ...
 
 
 @dataclass(eq=False, slots=True)
 class Job:
-    """A question on its way to an answer.
+    """A question that has not been answered yet.
 
     Attributes:
+        key: the decision it belongs to.
+        request: the question.
         digest: `request.digest()`.
-        tokens: its share of a limit on tokens per minute.
-        done: is called once with the answer, or with what stands in its way: a `ChatError` for the policy, or what
-            stops the run.
+        tokens: how many tokens it takes from a limit per minute.
+        finish: called once with the answer, or with the error: a `ChatError` for the policy, or what stops the run.
         attempts: attempts begun in this session.
-        failures: those of them that failed, without those that only showed that the endpoint is dead.
-        began: when its first attempt began.
-        paused_before: `Queue.paused` at that time.
+        failures: failed attempts, without those made while the breaker was open.
+        began: when the first attempt began.
+        paused_before: `Queue.paused_seconds` at that time.
     """
 
     key: RequestKey
     request: ChatRequest
     digest: str
     tokens: float
-    done: Callable[[ChatReply | Exception], None]
+    finish: Callable[[ChatReply | Exception], None]
     attempts: int = 0
     failures: int = 0
     began: float | None = None
@@ -51,20 +52,20 @@ class Job:
 
 
 class Taker(Protocol):
-    """A dispatcher, as its queue knows it."""
+    """The interface of a dispatcher to its queue."""
 
     @property
     def load(self) -> float:
-        """Attempts under way, as a share of the limit."""
+        """Attempts in flight, as a share of the limit."""
         ...
 
     @property
-    def works(self) -> bool:
-        """Whether it has been answered and is not held for dead."""
+    def is_working(self) -> bool:
+        """Whether the address has answered and its breaker is closed."""
         ...
 
     def may_send(self) -> bool:
-        """Whether it would send the next job now; it sets an alarm if it will later."""
+        """Whether the next job may be sent now. If it may be sent later, a timer is set."""
         ...
 
     def start(self) -> None:
@@ -72,28 +73,28 @@ class Taker(Protocol):
         ...
 
     def halt(self) -> None:
-        """Send nothing any more; attempts under way go on."""
+        """Send nothing more; attempts in flight continue."""
         ...
 
 
 class Queue:
-    """Jobs of one model, first come, first served; what failed goes before what has not been tried.
+    """The jobs of one model: first come, first served, but failed jobs go before those not tried yet.
 
-    A model with several addresses has several takers. The one with the least load takes a job; one that is dead takes a
-    single job now and then, to find out, and what fails there is asked again by whoever is next.
+    A model with several addresses has several takers. The one with the least load takes the next job. A dead address
+    takes a single job now and then as a test; a job that fails there is retried by the next free taker.
 
     Attributes:
-        ready: what may be sent now.
+        ready: jobs that may be sent now.
         stopped: why nothing is sent any more.
-        paused: seconds in which nothing could be sent: every address was paused, or the user held the run.
+        paused_seconds: seconds in which nothing could be sent, because every address or the whole run was paused.
     """
 
     def __init__(self, counters: RequestCounters, clock: Clock) -> None:
         self.ready: deque[Job] = deque()
         self.stopped: RunStopped | None = None
-        self.paused = 0.0
+        self.paused_seconds = 0.0
         self._later: set[Job] = set()
-        self._held_since: float | None = None
+        self._paused_since: float | None = None
         self._takers: list[Taker] = []
         self._counters = counters
         self._clock = clock
@@ -102,36 +103,36 @@ class Queue:
         """Let a dispatcher take jobs."""
         self._takers.append(taker)
 
-    def others_work(self, taker: Taker) -> bool:
-        """Whether there is another address that answers."""
-        return any(one.works for one in self._takers if one is not taker)
+    def has_other_working(self, taker: Taker) -> bool:
+        """Whether another address is working."""
+        return any(other.is_working for other in self._takers if other is not taker)
 
     @property
-    def held(self) -> bool:
-        """Whether nothing new is sent for now."""
-        return self._held_since is not None
+    def is_paused(self) -> bool:
+        """Whether the user has paused the run."""
+        return self._paused_since is not None
 
-    def hold(self, held: bool) -> None:
-        """Send nothing new while `held`."""
+    def set_paused(self, paused: bool) -> None:
+        """Pause or resume sending."""
         now = self._clock.time()
-        if self._held_since is None:
-            self._held_since = now if held else None
-        elif not held:
-            self.paused += now - self._held_since
-            self._held_since = None
+        if self._paused_since is None:
+            self._paused_since = now if paused else None
+        elif not paused:
+            self.paused_seconds += now - self._paused_since
+            self._paused_since = None
             self.pump()
 
     def submit(self, job: Job) -> None:
-        """Queue a job."""
+        """Queue a new job."""
         if self.stopped is not None:
-            job.done(self.stopped)
+            job.finish(self.stopped)
             return
         self.ready.append(job)
         self._counters.waiting += 1
         self.pump()
 
-    def again(self, job: Job, pause: float) -> None:
-        """Queue a job for its next attempt, after a pause in seconds."""
+    def requeue(self, job: Job, pause: float) -> None:
+        """Queue a job for its next attempt after `pause` seconds."""
         self._later.add(job)
         self._counters.waiting += 1
 
@@ -144,12 +145,12 @@ class Queue:
         self._clock.call_later(pause, now_ready)
 
     def take(self) -> Job:
-        """The next job."""
+        """Remove the next job and return it."""
         self._counters.waiting -= 1
         return self.ready.popleft()
 
     def pump(self) -> None:
-        """Start what may be sent now."""
+        """Start all jobs that may be sent now."""
         while self.ready:
             free = [taker for taker in self._takers if taker.may_send()]
             if not free:
@@ -157,7 +158,7 @@ class Queue:
             min(free, key=lambda taker: taker.load).start()
 
     def halt(self, reason: RunStopped) -> None:
-        """Send nothing any more; what waits fails with `reason`, attempts under way go on."""
+        """Send nothing more; waiting jobs fail with `reason`, attempts in flight continue."""
         self.stopped = reason
         waiting = [*self.ready, *self._later]
         self.ready.clear()
@@ -166,4 +167,4 @@ class Queue:
         for taker in self._takers:
             taker.halt()
         for job in waiting:
-            job.done(reason)
+            job.finish(reason)

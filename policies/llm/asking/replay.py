@@ -1,16 +1,23 @@
-"""A chat that plays a run again from its journal: no network, no key, no cost."""
+"""A chat that replays a run from its journal: no network, no key, no cost."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from llm_coop_envs.policies.llm.asking.counters import RequestCounters
 from llm_coop_envs.policies.llm.chat import ChatReply, ChatRequest, NotInJournal, RequestKey
 from llm_coop_envs.policies.llm.journal import Answers, JournalError, read_run
+from llm_coop_envs.policies.llm.totals import RequestCounters
 
 
 class ReplayChat:
-    """Answers from a run's journal, and nothing else; the run's folder is only read.
+    """Answers questions from a run's journal alone. The run's folder is only read.
+
+    Args:
+        folder: the run's folder.
+
+    Attributes:
+        counters: live counters, of which only `replayed` changes.
+        notes: sentences about the journal for the user.
 
     Raises:
         JournalError: there is no journal, or it is damaged.
@@ -33,10 +40,10 @@ class ReplayChat:
                 )
 
     def steer(self, *, paused: bool, most: int | None) -> None:
-        """Nothing is sent, so nothing changes."""
+        """Do nothing: a replay sends no requests."""
 
     async def ask(self, key: RequestKey, request: ChatRequest) -> ChatReply:
-        """The recorded answer; see `Chat.ask`."""
+        """Return the recorded answer; see `Chat.ask`."""
         reply = self._answers.find(key, request, request.digest())
         if reply is None:
             raise NotInJournal(

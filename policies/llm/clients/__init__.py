@@ -1,6 +1,6 @@
-"""Clients: one attempt at one question, through OpenAI's SDK, litellm, or aiohttp alone.
+"""Clients make one attempt at one question, through OpenAI's SDK, litellm, or aiohttp alone.
 
-No client repeats an attempt; the dispatcher does. `Endpoint` says where a model is, `connect` makes the fitting client.
+No client repeats an attempt; the dispatcher does. `Endpoint` describes where a model is, `connect` makes its client.
 """
 
 from llm_coop_envs.policies.llm.chat import ChatClient
@@ -11,7 +11,7 @@ __all__ = ["Endpoint", "Limits", "Retry", "connect"]
 
 
 def connect(endpoint: Endpoint) -> ChatClient:
-    """A client for an endpoint.
+    """Make the client for an endpoint.
 
     Raises:
         MissingExtra: its library is not installed.

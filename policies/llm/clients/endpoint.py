@@ -1,4 +1,4 @@
-"""Where and how a model is asked: settings only; `connect` makes the client that fits them."""
+"""Settings of a model's endpoint: address, client, limits, retries. `connect` makes the client."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ class Limits(Settings):
     """Limits of one endpoint.
 
     Attributes:
-        start: requests in flight at first.
-        most: the ceiling of requests in flight; the limit in force is found below it.
-        requests_per_minute: what the provider allows; `None` for no such limit.
-        tokens_per_minute: question and answer together; `None` for no such limit.
+        start: the limit on requests in flight at the beginning.
+        most: the highest limit on requests in flight; the limit in force is found below it.
+        requests_per_minute: the provider's limit; `None` for none.
+        tokens_per_minute: the provider's limit, question and answer together; `None` for none.
     """
 
     start: int = 8
@@ -45,16 +45,16 @@ class Limits(Settings):
 
 @dataclass(frozen=True, kw_only=True)
 class Retry(Settings):
-    """How often and how long a failed attempt is repeated; only the dispatcher repeats, no client or SDK does.
+    """How often and how long a failed attempt is repeated, by the dispatcher alone.
 
     Attributes:
-        attempts: the most attempts at one question. Twelve are enough that with 30 % of attempts failing one
-            question in two million fails for good.
-        first_pause: seconds; the pause after the n-th failure is drawn evenly from 0 to `first_pause * 2**(n - 1)`
-            ("full jitter": requests that failed together do not come back together).
-        longest_pause: seconds; no drawn pause is longer.
-        total: seconds from the first attempt after which a question is given up. Time in which the whole endpoint
-            is paused does not count.
+        attempts: the most attempts at one question. With twelve attempts of which 30 % fail at random, one question
+            in two million fails for good.
+        first_pause: seconds. The pause after the n-th failure is uniform on 0 to `first_pause * 2**(n - 1)` ("full
+            jitter": requests that failed together do not come back together).
+        longest_pause: seconds; the upper bound of these pauses.
+        total: seconds from the first attempt after which a question is given up, without time in which the whole
+            endpoint is paused.
     """
 
     attempts: int = 12
@@ -76,22 +76,23 @@ class Endpoint(Settings):
 
     Attributes:
         model: the model as requests name it. Without `base_url`: `"gpt-4o-mini"` or `"openai/gpt-4o-mini"` is
-            OpenAI's; any other `"provider/name"` goes through litellm. With `base_url`, the name is sent as it is.
-            `"local:name"` runs on this machine: each run puts the `base_url` of its server here.
-        base_url: an OpenAI-compatible server, such as `http://127.0.0.1:11434/v1`; without user, password, query. A
-            list of several that serve the same model shares its questions among them; limits hold for each.
+            OpenAI's, and any other `"provider/name"` goes through litellm. With `base_url`, the name is sent as it is.
+            `"local:name"` runs on this machine; each run fills in the `base_url` of its server.
+        base_url: an OpenAI-compatible server, such as `http://127.0.0.1:11434/v1`, without user, password or query.
+            Several servers of the same model can be given as a list; they share the questions, and limits hold for
+            each.
         client: `"auto"`, `"openai"` (OpenAI's SDK), `"lean"` (aiohttp alone, cheapest per call) or `"litellm"`.
             `"auto"` is lean for a `base_url`, the SDK for OpenAI and litellm for the rest.
-        key_env: the environment variable that holds the key. By default `OPENAI_API_KEY` for OpenAI itself and
-            `LLM_COOP_API_KEY` for a `base_url`, so that OpenAI's key is never sent elsewhere unasked; litellm
-            finds each provider's own variables.
-        timeout: seconds for one attempt, from sending to the whole answer.
-        wait: seconds in which a server that has not answered anything yet may still be started.
-        stream: ask for answers in pieces; for gateways that cut silent connections. Not through litellm, which ends a
-            stream that broke off as if it were complete.
-        tokens_field: how the answer's longest length is sent: `"max_tokens"`, `"max_completion_tokens"`, or `"auto"`
+        key_env: the environment variable that holds the key. The default is `OPENAI_API_KEY` for OpenAI itself and
+            `LLM_COOP_API_KEY` for a `base_url`, so that OpenAI's key is never sent elsewhere by accident. litellm finds
+            each provider's own variables.
+        timeout: seconds for one attempt, from sending to the complete answer.
+        wait: seconds in which a server that has never answered may still be started.
+        stream: request answers in pieces, for gateways that cut silent connections. Not possible through litellm,
+            which treats a broken stream as complete.
+        tokens_field: the field for the answer's maximum length: `"max_tokens"`, `"max_completion_tokens"`, or `"auto"`
             (the latter for OpenAI itself, the former elsewhere).
-        limits: how many requests at once and per minute.
+        limits: limits on requests in flight and per minute.
         retry: how often and how long a failed attempt is repeated.
     """
 
@@ -126,14 +127,14 @@ class Endpoint(Settings):
         if self.stream and self.kind == "litellm":
             raise SettingsError("stream", True, "is not possible through litellm; use the client 'openai' or 'lean'")
         if self.key_env is not None and (not self.key_env or not self.key_env.isidentifier()):
-            # The value is not shown: whoever puts a key where its variable's name belongs must not see it in a log.
+            # The value is not shown: it may be a key, put where the variable's name belongs, and must not be logged.
             raise SettingsError(
                 "key_env", "[hidden]", "must be the name of an environment variable, never the key itself"
             )
 
     @property
     def kind(self) -> str:
-        """The client that is meant: `"lean"`, `"openai"` or `"litellm"`."""
+        """The client to use: `"lean"`, `"openai"` or `"litellm"`."""
         if self.client != "auto":
             return self.client
         if self.base_url is not None or self.is_local:
@@ -153,7 +154,7 @@ class Endpoint(Settings):
 
     @property
     def url(self) -> str:
-        """The server's base URL, without a slash at its end; of several the first."""
+        """The server's base URL without a trailing slash; the first one of several."""
         return (self._urls or (OPENAI_URL,))[0].rstrip("/")
 
     @property
@@ -170,7 +171,7 @@ class Endpoint(Settings):
 
     @property
     def is_local(self) -> bool:
-        """Whether the model is one that this machine runs itself."""
+        """Whether this machine runs the model."""
         return self.model.startswith(LOCAL)
 
     @property
@@ -187,7 +188,7 @@ class Endpoint(Settings):
 
     @property
     def needs_key(self) -> bool:
-        """Whether asking without a key is pointless: OpenAI, or a variable that was named."""
+        """Whether a key is required: by OpenAI, or because `key_env` is set."""
         return self.is_openai or self.key_env is not None
 
     @property
@@ -198,7 +199,7 @@ class Endpoint(Settings):
         return "max_completion_tokens" if self.is_openai else "max_tokens"
 
     def describe(self) -> dict[str, Any]:
-        """What a run's manifest may say about this endpoint; no key, no variable's value."""
+        """Describe the endpoint for a run's manifest, without the key."""
         return {"model": self.model, "endpoint": self.where, "client": self.kind, "stream": self.stream}
 
 
@@ -212,7 +213,7 @@ def is_loopback(url: str) -> bool:
 
 
 def _check_url(url: object) -> None:
-    why = "must be the address of an OpenAI-compatible server, such as http://127.0.0.1:8000/v1"
+    requirement = "must be the address of an OpenAI-compatible server, such as http://127.0.0.1:8000/v1"
     try:
         parts = urlsplit(url) if isinstance(url, str) else None
         sound = parts is not None and parts.scheme in ("http", "https") and bool(parts.hostname)
@@ -220,11 +221,10 @@ def _check_url(url: object) -> None:
     except ValueError:
         parts, sound = None, False
     secret = parts is not None and (parts.username or parts.password or parts.query or parts.fragment)
-    # What cannot be taken apart may hold one anywhere.
+    # An address that cannot be parsed may contain a secret anywhere, so it is not shown.
     if secret or (not sound and any(sign in str(url) for sign in "@?#")):
-        # The address is not shown, because what is wrong with it may be a secret.
         raise SettingsError(
-            "base_url", "[hidden]", f"{why}, without user, password, '?' or '#'; keys come from key_env"
+            "base_url", "[hidden]", f"{requirement}, without user, password, '?' or '#'; keys come from key_env"
         )
     if not sound:
-        raise SettingsError("base_url", url, why)
+        raise SettingsError("base_url", url, requirement)

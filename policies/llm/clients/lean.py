@@ -9,11 +9,10 @@ import aiohttp
 
 from llm_coop_envs.policies.llm.chat import ChatRequest
 from llm_coop_envs.policies.llm.clients import wire
-from llm_coop_envs.policies.llm.clients.address import proxy_for
-from llm_coop_envs.policies.llm.clients.client import CONNECT_SECONDS, Client
+from llm_coop_envs.policies.llm.clients.client import CONNECT_SECONDS, Client, proxy_for
 from llm_coop_envs.policies.llm.clients.endpoint import Endpoint
 from llm_coop_envs.policies.llm.clients.failures import status_error
-from llm_coop_envs.policies.llm.fastjson import dumps
+from llm_coop_envs.util.fastjson import dumps
 from llm_coop_envs.util.keys import read_key
 
 KEEP_ALIVE_SECONDS = 15.0  # shorter than most servers', so that no request goes into a connection being closed
@@ -33,7 +32,7 @@ class LeanClient(Client):
         endpoint = self._endpoint
         try:
             async with self._open().post(
-                # What the body is made of is not held while its answer is waited for.
+                # The body is built in the call, so that nothing refers to its data while the answer is awaited.
                 self._url,
                 data=dumps(self._body(request)),
                 headers=headers,
@@ -41,15 +40,15 @@ class LeanClient(Client):
                 proxy=self._proxy,
             ) as response:
                 if response.status != 200:
-                    parts = wire.beginning(_parts(response, endpoint.where))
-                    said = b"".join([part async for part in parts]).decode("utf-8", "replace")
-                    raise status_error(endpoint.where, response.status, said, response.headers, key=self._key)
+                    parts = wire.truncate(_parts(response, endpoint.where))
+                    error_text = b"".join([part async for part in parts]).decode("utf-8", "replace")
+                    raise status_error(endpoint.where, response.status, error_text, response.headers, key=self._key)
                 if endpoint.stream and response.content_type == "text/event-stream":
                     return await self._streamed(response)
-                parts = wire.limited(_parts(response, endpoint.where), endpoint.where)
+                parts = wire.limit_length(_parts(response, endpoint.where), endpoint.where)
                 raw = b"".join([part async for part in parts])
         except (aiohttp.ClientError, OSError) as error:
-            raise self._lost(error, aiohttp) from None
+            raise self._connection_error(error, aiohttp) from None
         return wire.load_body(raw, endpoint.where)
 
     async def aclose(self) -> None:
@@ -66,7 +65,7 @@ class LeanClient(Client):
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEP_ALIVE_SECONDS, ttl_dns_cache=300),
                 headers=headers,
-                # The dispatcher times the whole attempt.
+                # The dispatcher limits the time of the whole attempt.
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 auto_decompress=False,
@@ -86,12 +85,12 @@ class LeanClient(Client):
 
 
 def _parts(response: aiohttp.ClientResponse, where: str) -> AsyncIterable[bytes]:
-    """A body as it arrives, unpacked."""
-    return wire.unpacked(response.content.iter_any(), response.headers.get("Content-Encoding", ""), where)
+    """A response's body as it arrives, decompressed."""
+    return wire.unpack_body(response.content.iter_any(), response.headers.get("Content-Encoding", ""), where)
 
 
 async def _lines(parts: AsyncIterable[bytes], where: str) -> AsyncIterator[bytes]:
-    """The lines of a body (aiohttp's own reader has a limit far below that of an answer)."""
+    """Yield the lines of a body; aiohttp's own line reader has a limit far below the length of an answer."""
     begun: list[bytes] = []
     size = 0
     async for part in parts:

@@ -1,4 +1,4 @@
-"""litellm, for every provider that speaks no OpenAI format of its own."""
+"""The litellm client, for providers without an OpenAI-compatible API."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 
 from llm_coop_envs.policies.llm.chat import ChatError, ChatRequest, ErrorKind
 from llm_coop_envs.policies.llm.clients import wire
-from llm_coop_envs.policies.llm.clients.client import NO_KEY, Client, root
+from llm_coop_envs.policies.llm.clients.client import NO_KEY, Client, root_cause
 from llm_coop_envs.policies.llm.clients.endpoint import Endpoint
 from llm_coop_envs.policies.llm.clients.failures import status_error
 from llm_coop_envs.policies.llm.clients.openai_sdk import OpenAIClient
 from llm_coop_envs.util.extras import need
 from llm_coop_envs.util.keys import read_key, scrub
 
-# Tables litellm would otherwise fetch from the network when imported or first used; its bundled copies do.
+# Keep litellm from fetching tables from the network on import or first use; its bundled copies are enough.
 _LOCAL = (
     "LITELLM_LOCAL_MODEL_COST_MAP",
     "LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS",
@@ -25,7 +25,7 @@ _LOCAL = (
     "LITELLM_LOCAL_POLICY_TEMPLATES",
     "LITELLM_LOCAL_AUTOROUTER_PRESETS",
 )
-# Statuses with which a provider refuses before it works; after any other failure the request may be on the bill.
+# Statuses of requests refused before any work; after any other failure the request may be billed.
 _NOT_PAID = frozenset({400, 401, 402, 403, 404, 408, 413, 422, 429, 503})
 _BY_NAME: dict[str, ErrorKind] = {
     "ContextWindowExceededError": "context_too_long",
@@ -35,7 +35,7 @@ _BY_NAME: dict[str, ErrorKind] = {
 
 
 def import_litellm() -> Any:
-    """litellm, kept from fetching its tables and from printing advice.
+    """Import litellm without letting it fetch tables or print advice.
 
     Raises:
         MissingExtra: it is not installed.
@@ -45,7 +45,7 @@ def import_litellm() -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         litellm = need("litellm", "asking a model through litellm", "llm")
-    # litellm's own filters, undone just above: pydantic's remarks on its types, at the first call.
+    # litellm's own filters, which `catch_warnings` has just undone: pydantic's warnings about its types.
     for message in (
         ".*conflict with protected namespace.*",
         ".*`ReadOnly` qualifier.*",
@@ -98,26 +98,26 @@ class LitellmClient(Client):
             raise self._failure(error) from None
 
     async def aclose(self) -> None:
-        """Close all connections, those of other litellm clients in this process included."""
+        """Close all connections, including those of other litellm clients in this process."""
         if self._own_server is not None:
             await self._own_server.aclose()
-        # Some versions of litellm leave OpenAI's clients open, among those they keep for later.
-        for kept in list(getattr(self._litellm.in_memory_llm_clients_cache, "cache_dict", {}).values()):
-            if isinstance(kept, self._openai.AsyncOpenAI):
+        # Some versions of litellm leave OpenAI clients in their cache open.
+        for cached_client in list(getattr(self._litellm.in_memory_llm_clients_cache, "cache_dict", {}).values()):
+            if isinstance(cached_client, self._openai.AsyncOpenAI):
                 with contextlib.suppress(Exception):  # it may belong to an event loop that is gone
-                    await kept.close()
+                    await cached_client.close()
         await self._litellm.close_litellm_async_clients()
         self._litellm.in_memory_llm_clients_cache.flush_cache()  # else a later run is given the closed ones
 
     def _failure(self, error: Exception) -> ChatError:
-        """One of our errors for whatever litellm raised."""
+        """The `ChatError` for an exception that litellm raised."""
         where, openai = self._endpoint.where, self._openai
-        said = str(getattr(error, "message", None) or error)
+        text = str(getattr(error, "message", None) or error)
         name = type(error).__name__
-        if isinstance(error, ImportError) or "No module named" in said:
-            return ChatError(scrub(f"{where}: litellm lacks a library for it ({said[:200]})"), kind="bad_request")
-        if isinstance(root(error, self._aiohttp), self._aiohttp.ClientError | ChatError):
-            return self._lost(error, self._aiohttp)  # which litellm calls an error of the server's
+        if isinstance(error, ImportError) or "No module named" in text:
+            return ChatError(scrub(f"{where}: litellm lacks a library for it ({text[:200]})"), kind="bad_request")
+        if isinstance(root_cause(error, self._aiohttp), self._aiohttp.ClientError | ChatError):
+            return self._connection_error(error, self._aiohttp)  # litellm calls it a server error
         if isinstance(error, openai.APITimeoutError | TimeoutError | asyncio.TimeoutError):
             return ChatError(f"{where} did not answer in time", kind="timeout", maybe_paid=True)
         if isinstance(error, openai.APIConnectionError | OSError):
@@ -127,7 +127,7 @@ class LitellmClient(Client):
             return wire.bad_reply(where, f"what litellm cannot read ({name})")
         headers = getattr(getattr(error, "response", None), "headers", None)
         headers = getattr(error, "litellm_response_headers", None) or headers or {}
-        failed = status_error(where, status, said, dict(headers), key=self._key)
+        failed = status_error(where, status, text, dict(headers), key=self._key)
         kind: ErrorKind = _BY_NAME.get(name, failed.kind)
         return ChatError(
             str(failed),

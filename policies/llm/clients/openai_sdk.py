@@ -1,4 +1,4 @@
-"""OpenAI's SDK on its aiohttp transport, for OpenAI and every compatible server; works with openai 2 and 3."""
+"""The client on OpenAI's SDK and its aiohttp transport, for OpenAI and compatible servers (openai 2 and 3)."""
 
 from __future__ import annotations
 
@@ -19,11 +19,10 @@ _WHAT = "asking a model through OpenAI's SDK"
 class OpenAIClient(Client):
     """Asks through OpenAI's SDK.
 
-    Answers are read from the raw body by the same reader as the lean client's, so that all clients agree on what
-    an answer is.
+    Answers are parsed from the raw body by the lean client's reader, so that all clients agree on what an answer is.
 
     Attributes:
-        sdk: the SDK's client; it follows no redirects, and unpacks no more of a body than is read.
+        sdk: the SDK's client. It follows no redirects and decompresses no more of a body than is read.
     """
 
     def __init__(self, endpoint: Endpoint) -> None:
@@ -36,7 +35,7 @@ class OpenAIClient(Client):
             need("httpx_aiohttp", _WHAT, "openai")
         super().__init__(endpoint)
         self._key = read_key(endpoint.key_variable, required=endpoint.needs_key)
-        # The dispatcher limits requests in flight and times each attempt; the SDK must do neither.
+        # The dispatcher limits requests in flight and the time of each attempt; the SDK must do neither.
         self._bytes: type[Any] = http.AsyncByteStream
         self.sdk = self._openai.AsyncOpenAI(
             api_key=NO_KEY if self._key is None else self._key.reveal(),
@@ -47,22 +46,22 @@ class OpenAIClient(Client):
                 limits=http.Limits(max_connections=0, max_keepalive_connections=None, keepalive_expiry=15.0),
                 timeout=http.Timeout(None, connect=CONNECT_SECONDS),
                 trust_env=not is_loopback(endpoint.url),
-                # Whoever answers with another address would be sent the prompts and the key.
+                # A redirect would send the prompts and the key to another address.
                 follow_redirects=False,
                 headers={"Accept-Encoding": "identity"},
-                event_hooks={"response": [self._unpacked]},
+                event_hooks={"response": [self._unpack_response]},
             ),
         )
         self._broken_off: tuple[type[Exception], ...] = (
             self._openai.APIConnectionError,
             http.TransportError,
-            self._aiohttp.ClientError,  # what the transport has no name for: a bad status line, header, length
+            self._aiohttp.ClientError,  # not mapped by the transport: a bad status line, header or length
         )
 
     async def _ask(self, request: ChatRequest, headers: dict[str, str] | None) -> Any:
         endpoint, openai = self._endpoint, self._openai
         body = self._body(request)
-        # Named fields go where the SDK wants them, all others into its `extra_body`.
+        # The SDK takes these fields as arguments and all others in its `extra_body`.
         names = ("model", "messages", "stream") if endpoint.stream else ("model", "messages")
         named = {name: body.pop(name) for name in names}
         completions = self.sdk.chat.completions
@@ -83,20 +82,20 @@ class OpenAIClient(Client):
                 endpoint.where, error.status_code, error.response.text, dict(error.response.headers), key=self._key
             ) from None
         except self._broken_off as error:
-            raise self._lost(error, self._aiohttp) from None
+            raise self._connection_error(error, self._aiohttp) from None
         except (openai.OpenAIError, OSError, ValueError, RecursionError) as error:
             raise wire.bad_reply(endpoint.where, f"what the SDK cannot read ({type(error).__name__})") from None
 
-    async def _unpacked(self, response: Any) -> None:
-        """Take the unpacking over from httpx, which does it all at once; called when the headers are there."""
+    async def _unpack_response(self, response: Any) -> None:
+        """Replace httpx's decompression, which expands a whole body at once; called after the headers have arrived."""
         where, packed = self._endpoint.where, response.stream
-        body = wire.unpacked(packed, response.headers.pop("Content-Encoding", ""), where)
+        body = wire.unpack_body(packed, response.headers.pop("Content-Encoding", ""), where)
         if response.status_code >= 300:
-            parts = wire.beginning(body)
+            parts = wire.truncate(body)
         else:
-            parts = wire.limited(body, where, wire.LONGEST_STREAM if self._endpoint.stream else wire.LONGEST_REPLY)
+            parts = wire.limit_length(body, where, wire.LONGEST_STREAM if self._endpoint.stream else wire.LONGEST_REPLY)
 
-        # httpx or httpx2: which of them is known only at run time.
+        # The base class is that of httpx or httpx2, which is known only at run time.
         class Unpacked(self._bytes):  # type: ignore[name-defined, misc]
             def __aiter__(self) -> AsyncIterator[bytes]:
                 return parts

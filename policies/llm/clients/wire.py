@@ -1,4 +1,4 @@
-"""OpenAI's chat format, as every compatible server speaks it: a request's body, and a reply from what comes back."""
+"""OpenAI's chat format, as compatible servers use it: build a request's body, parse a response."""
 
 from __future__ import annotations
 
@@ -9,35 +9,39 @@ from collections.abc import AsyncIterable, AsyncIterator, Iterable, Mapping
 from typing import Any
 
 from llm_coop_envs.policies.llm.chat import ChatError, ChatReply, ChatRequest, Usage
-from llm_coop_envs.policies.llm.fastjson import loads
-from llm_coop_envs.policies.llm.playing.tokens import estimate_tokens
+from llm_coop_envs.policies.llm.tokens import estimate_tokens
+from llm_coop_envs.util.fastjson import loads
 
-LONGEST_REPLY = 16 * 1024 * 1024  # bytes; a longer body is no answer but a fault
-LONGEST_STREAM = 4 * LONGEST_REPLY  # of which most is not the answer
+LONGEST_REPLY = 16 * 1024 * 1024  # bytes; a longer body is a fault, not an answer
+LONGEST_STREAM = 4 * LONGEST_REPLY  # most of a stream is not the answer's text
 LONGEST_ERROR = 64 * 1024
-# Of the terms of a reply that are recorded as they came: longer ones are no names.
+# Names in a reply (model, finish reason) are recorded as they are, up to this length.
 _LONGEST_NAME = 200
-# Bodies arrive unpacked, because that is what is asked for; a server may pack them all the same.
+# We request uncompressed bodies, but some servers compress them all the same.
 _PACKED = frozenset({"gzip", "x-gzip", "deflate"})
 _PIECE = 1 << 20
 
 
-# How an answer of a JSON schema can be asked for, the strictest first; "none" leaves it to the words of the question.
-# Bounds of numbers and lengths are not in the part of JSON Schema that all providers take.
-# llama.cpp's own translation of schemas leaves out the bounds of real numbers; the grammars of llguidance keep them.
+# The forms in which an answer of a JSON schema can be requested, strictest first; "none" relies on the prompt alone.
+# Not all providers accept bounds on numbers and lengths.
+# llama.cpp's translation of schemas drops the bounds of real numbers; llguidance grammars keep them.
 FORMS = ("llguidance", "json_schema with bounds", "json_schema", "json_object with schema", "json_object", "none")
 _BOUNDS = ("minimum", "maximum", "maxLength")
-# Where white space is free, a small model may fill the rest of its answer with it.
+# If white space is free, a small model may fill the rest of its answer with it.
 _SPACING = {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}
 
 
 def request_body(
     request: ChatRequest, *, model: str, tokens_field: str, stream: bool, form: str = "json_schema"
 ) -> dict[str, Any]:
-    """The JSON body of a request.
+    """Build the JSON body of a request.
 
-    A JSON schema is asked for in one of `FORMS`. As `tokens_field` OpenAI wants `"max_completion_tokens"`, older
-    servers `"max_tokens"`; a `stream` ends with the usage.
+    Args:
+        request: the question.
+        model: the model as the provider names it.
+        tokens_field: the field for `max_tokens`: `"max_completion_tokens"` for OpenAI, `"max_tokens"` elsewhere.
+        stream: whether to request the answer in pieces, followed by its usage.
+        form: the form (`FORMS`) in which an answer of a JSON schema is requested.
     """
     body: dict[str, Any] = {
         "model": model,
@@ -58,8 +62,8 @@ def request_body(
         schema = _without_bounds(request.json_schema) if form == "json_schema" else dict(request.json_schema)
         named = {"name": "answer", "schema": schema, "strict": True}
         kind, _, with_schema = form.partition(" ")
-        more = {"json_schema": named} if kind == "json_schema" else {"schema": schema} if with_schema else {}
-        body["response_format"] = {"type": kind, **more}
+        schema_field = {"json_schema": named} if kind == "json_schema" else {"schema": schema} if with_schema else {}
+        body["response_format"] = {"type": kind, **schema_field}
     if stream:
         body["stream"] = True
         body["stream_options"] = {"include_usage": True}
@@ -73,10 +77,10 @@ def _without_bounds(schema: Any) -> Any:
     return {name: _without_bounds(value) for name, value in schema.items() if name not in _BOUNDS}
 
 
-def unpacked(parts: AsyncIterable[bytes], packing: str, where: str) -> AsyncIterable[bytes]:
-    """The parts of a body, unpacked in pieces of a megabyte at most: a small body may hold more than the memory.
+def unpack_body(parts: AsyncIterable[bytes], packing: str, where: str) -> AsyncIterable[bytes]:
+    """Decompress a body in pieces of at most 1 MiB: a small body may expand to more than the memory.
 
-    When it cannot be unpacked, they raise a `ChatError` of kind `"bad_reply"`.
+    Iterating raises a `ChatError` of kind `"bad_reply"` if it cannot be decompressed.
     """
     return _unpack(parts, where) if packing.strip().lower() in _PACKED else parts
 
@@ -92,28 +96,36 @@ async def _unpack(parts: AsyncIterable[bytes], where: str) -> AsyncIterator[byte
             raise bad_reply(where, "a body that cannot be unpacked") from None
 
 
-async def limited(parts: AsyncIterable[bytes], where: str, most: int = LONGEST_REPLY) -> AsyncIterator[bytes]:
-    """The parts of a body; a `ChatError` of kind `"bad_reply"` when they are longer than any answer."""
+async def limit_length(parts: AsyncIterable[bytes], where: str, longest: int = LONGEST_REPLY) -> AsyncIterator[bytes]:
+    """Yield the parts of a body.
+
+    Raises:
+        ChatError: of kind `"bad_reply"`: they are longer than any answer.
+    """
     size = 0
     async for part in parts:
         size += len(part)
-        if size > most:
+        if size > longest:
             raise too_long(where)
         yield part
 
 
-async def beginning(parts: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
-    """What of an error's body anybody reads."""
-    left = LONGEST_ERROR
+async def truncate(parts: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+    """Yield the beginning of an error's body, up to `LONGEST_ERROR` bytes."""
+    remaining = LONGEST_ERROR
     async for part in parts:
-        yield part[:left]
-        left -= len(part)
-        if left <= 0:
+        yield part[:remaining]
+        remaining -= len(part)
+        if remaining <= 0:
             return
 
 
 def load_body(raw: bytes, where: str) -> Any:
-    """A complete answer's JSON; a `ChatError` of kind `"bad_reply"` if it is too long or no JSON."""
+    """Parse a complete response.
+
+    Raises:
+        ChatError: of kind `"bad_reply"`: it is too long or no JSON.
+    """
     if len(raw) > LONGEST_REPLY:
         raise too_long(where)
     try:
@@ -123,7 +135,11 @@ def load_body(raw: bytes, where: str) -> Any:
 
 
 def read_completion(data: Any, request: ChatRequest, *, where: str, latency: float) -> ChatReply:
-    """A reply from a chat completion object; a `ChatError` of kind `"bad_reply"` if it is not one."""
+    """Read a reply from a chat completion object.
+
+    Raises:
+        ChatError: of kind `"bad_reply"`: it is no chat completion.
+    """
     choices = data.get("choices") if isinstance(data, dict) else None
     if not isinstance(choices, list):
         raise bad_reply(where, "JSON that is no chat completion")
@@ -167,7 +183,11 @@ class StreamedReply:
         self._size = 0
 
     def add(self, piece: Any, where: str) -> None:
-        """Take the next piece; a `ChatError` if it reports an error, or the answer grows longer than any answer."""
+        """Add the next piece.
+
+        Raises:
+            ChatError: the piece reports an error or is invalid, or the answer grows too long.
+        """
         if not isinstance(piece, dict):
             raise bad_reply(where, "a stream that is no chat completion")
         if piece.get("error"):
@@ -210,7 +230,11 @@ class StreamedReply:
 
 
 def stream_events(lines: Iterable[bytes]) -> Iterable[Any]:
-    """The JSON objects in lines of server-sent events up to `[DONE]`; a `ValueError` if a line's data is no JSON."""
+    """Yield the JSON objects in lines of server-sent events up to `[DONE]`.
+
+    Raises:
+        ValueError: a line's data is no JSON.
+    """
     for line in lines:
         if not line.startswith(b"data:"):
             continue
@@ -221,18 +245,18 @@ def stream_events(lines: Iterable[bytes]) -> Iterable[Any]:
             yield loads(data)
 
 
-def bad_reply(where: str, what: str) -> ChatError:
-    """The error for an answer that arrived and cannot be read; it may be on the bill."""
-    return ChatError(f"{where} answered with {what}", kind="bad_reply", maybe_paid=True)
+def bad_reply(where: str, content: str) -> ChatError:
+    """The error for an answer that arrived but cannot be read; it may be billed."""
+    return ChatError(f"{where} answered with {content}", kind="bad_reply", maybe_paid=True)
 
 
 def too_long(where: str) -> ChatError:
-    """The error for an answer longer than any."""
+    """The error for an answer that is too long."""
     return bad_reply(where, f"more than {LONGEST_REPLY // 2**20} MiB")
 
 
 def clean(text: str) -> str:
-    """Text without lone surrogates, which no file or request could carry (a cut emoji leaves one)."""
+    """Replace lone surrogates, which no file or request can hold; a cut emoji leaves one."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -240,8 +264,8 @@ def clean(text: str) -> str:
     return text
 
 
-def _name(given: Any) -> str:
-    return clean(given[:_LONGEST_NAME]) if isinstance(given, str) else ""
+def _name(name: Any) -> str:
+    return clean(name[:_LONGEST_NAME]) if isinstance(name, str) else ""
 
 
 def _text(content: Any) -> str:
@@ -257,7 +281,7 @@ def _field(where: Any, name: str) -> Any:
 
 
 def _tool_arguments(calls: Any) -> str:
-    """The arguments of the first tool call: where a model answers through a tool, they are the answer."""
+    """The arguments of the first tool call, which are the answer of a model that answers through a tool."""
     if isinstance(calls, list) and calls and isinstance(calls[0], dict):
         function = calls[0].get("function")
         if isinstance(function, dict):
@@ -266,10 +290,10 @@ def _tool_arguments(calls: Any) -> str:
     return ""
 
 
-def _usage(found: Any, request: ChatRequest, text: str, reasoning: str | None) -> tuple[Usage, float | None]:
-    """Tokens, and the cost where the provider states it (OpenRouter does); whether they can be is seen later."""
-    prompt, answer = _count(found, "prompt_tokens"), _count(found, "completion_tokens")
-    cost = _cost(_field(found, "cost"))
+def _usage(counted: Any, request: ChatRequest, text: str, reasoning: str | None) -> tuple[Usage, float | None]:
+    """Tokens, and the cost if the provider states it (OpenRouter does). `settle` checks their plausibility."""
+    prompt, answer = _count(counted, "prompt_tokens"), _count(counted, "completion_tokens")
+    cost = _cost(_field(counted, "cost"))
     if prompt is None or answer is None:
         prompt = sum(estimate_tokens(message.content) for message in request.messages)
         hidden = estimate_tokens(reasoning or "")
@@ -278,8 +302,8 @@ def _usage(found: Any, request: ChatRequest, text: str, reasoning: str | None) -
         Usage(
             prompt_tokens=prompt,
             completion_tokens=answer,
-            reasoning_tokens=_count(_field(found, "completion_tokens_details"), "reasoning_tokens") or 0,
-            cached_tokens=_count(_field(found, "prompt_tokens_details"), "cached_tokens") or 0,
+            reasoning_tokens=_count(_field(counted, "completion_tokens_details"), "reasoning_tokens") or 0,
+            cached_tokens=_count(_field(counted, "prompt_tokens_details"), "cached_tokens") or 0,
         ),
         cost,
     )

@@ -60,7 +60,7 @@ async def answers(
         LlmCoopError: an answer is no text, or there is not one for each.
     """
     players = who.tolist()
-    known = {} if journal is None else journal.known(asked, players)
+    known = {} if journal is None else journal.find_answers(asked, players)
     texts: list[Any] = [known.get(player) for player in players]
     left = [place for place, text in enumerate(texts) if text is None]
     fresh: list[int] = []

@@ -18,13 +18,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from llm_coop_envs.core.base_policy import Action, Policy
 from llm_coop_envs.core.chunks import Chunk
 from llm_coop_envs.core.policy import Episode, Request
 from llm_coop_envs.core.submissions import Submissions
 from llm_coop_envs.errors import RunError, SettingsError
 from llm_coop_envs.interface.actions import Indices
 from llm_coop_envs.interface.question import Question
-from llm_coop_envs.policies.base import Action, Policy
 from llm_coop_envs.policies.llm.chat import RunStopped
 from llm_coop_envs.policies.llm.crowd.part import AskMany, AskOne, answers, submit
 from llm_coop_envs.policies.llm.journal import CrowdQuestion, TextJournal

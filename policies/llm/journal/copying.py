@@ -1,4 +1,4 @@
-"""Recorded answers under other names: what branched episodes share with those that they continue."""
+"""Copy recorded answers for branched episodes, which share them with the episodes they continue."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from llm_coop_envs.policies.llm.fastjson import dumps
-from llm_coop_envs.policies.llm.journal.frames import FOLDER, default_suffix, explained, packer
+from llm_coop_envs.policies.llm.journal.frames import FOLDER, default_suffix, explain_os_errors, packer
 from llm_coop_envs.policies.llm.journal.questions import read_questions
 from llm_coop_envs.policies.llm.journal.writer import opening_line
+from llm_coop_envs.util.fastjson import dumps
 
 _LINES = 200  # in a commit
 
 
 def write_copies(source: Path, folder: Path, part: str, copies: Callable[[str, int], Iterable[str]]) -> Path:
-    """Write answers of one run into a new part of another's journal; the file is whole or not there.
+    """Copy answers of one run into a new part of another run's journal. The file is complete or does not exist.
 
     Args:
         source: the run whose journal is read.
         folder: the run that gets the part.
         part: the part's name.
-        copies: for an episode's name and a step, the names of the episodes that get what was answered there.
+        copies: returns, for an episode's name and a step, the names of the episodes that get the answers given there.
 
     Returns:
-        The part's file. What is in it was paid for elsewhere, and counts nothing.
+        The part's file. Its answers cost nothing, because they were paid for elsewhere.
 
     Raises:
         JournalError: it cannot be written.
@@ -33,17 +33,17 @@ def write_copies(source: Path, folder: Path, part: str, copies: Callable[[str, i
     path = folder / FOLDER / f"{part}{default_suffix()}"
     pack = packer(default_suffix())
     aside = path.with_name(f".{path.name}.new")
-    with explained(path):
+    with explain_os_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         with aside.open("wb") as file:
             lines: list[Any] = [opening_line(f"copied-{part}", part)]
             for key, line in read_questions(source):
                 lines += [_copied(line, name) for name in copies(key.episode, key.step)]
                 if len(lines) >= _LINES:
-                    file.write(pack(b"".join(dumps(one) + b"\n" for one in lines)))
+                    file.write(pack(b"".join(dumps(line) + b"\n" for line in lines)))
                     lines = []
             if lines:
-                file.write(pack(b"".join(dumps(one) + b"\n" for one in lines)))
+                file.write(pack(b"".join(dumps(line) + b"\n" for line in lines)))
             file.flush()
             os.fsync(file.fileno())
         os.replace(aside, path)
@@ -51,7 +51,7 @@ def write_copies(source: Path, folder: Path, part: str, copies: Callable[[str, i
 
 
 def _copied(line: dict[str, Any], episode: str) -> dict[str, Any]:
-    """A recorded line under another episode's name, which costs nothing there."""
+    """A recorded line under another episode's name, at no cost."""
     copy = {**line, "key": [episode, *line["key"][1:]]}
     if line["type"] == "answer":
         return {**copy, "from": "branch", "tokens": 0, "usd": 0.0, "reply": {**line["reply"], "cost": 0.0}}

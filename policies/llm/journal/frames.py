@@ -1,8 +1,8 @@
-"""The journal's files: commits of lines as they lie on the disk.
+"""The format of the journal's files: commits of lines in compressed frames.
 
-A journal file is a sequence of compressed frames, each a complete commit of JSON lines with a checksum of its own: zstd
-frames (`.jsonl.zst`), or gzip members (`.jsonl.gz`) where the zstandard library is not installed. Both are what the
-usual tools write, so that `zstdcat` or `zcat` show a journal.
+A journal file is a sequence of compressed frames. Each frame is a complete commit of JSON lines with its own checksum:
+a zstd frame (`.jsonl.zst`), or a gzip member (`.jsonl.gz`) if the zstandard library is not installed. `zstdcat` or
+`zcat` show a journal.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from llm_coop_envs.errors import MissingExtra, RunError
-from llm_coop_envs.policies.llm.fastjson import loads
+from llm_coop_envs.util.fastjson import loads
 
 zstandard: Any
 try:
@@ -40,57 +40,62 @@ class JournalError(RunError):
 
 
 class _Unreadable(Exception):
-    """Bytes are no frame, not what was written, or end inside a frame."""
+    """Bytes are no frame, fail the checksum, or end inside a frame."""
 
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """Lines that were written at once.
-
-    In the file it is from byte `start` up to `end`, without that.
-    """
+    """Lines that were written at once, in bytes `start` to `end` (exclusive) of the file."""
 
     start: int
     end: int
     data: bytes
 
     def lines(self) -> list[Any]:
-        """The lines as data; a `ValueError` if one is no JSON."""
+        """Parse the lines.
+
+        Raises:
+            ValueError: one is no JSON.
+        """
         return [loads(line) for line in self.data.splitlines()]
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Bytes that could not be read, from `start` up to `end`, without that, and why.
+    """Bytes `start` to `end` (exclusive) that cannot be read.
 
-    At the `tail` nothing readable follows: a commit was cut short, by a kill, a crash or a full disk.
+    Attributes:
+        start: the first byte.
+        end: the byte after the last.
+        tail: whether nothing readable follows: a commit was cut short by a kill, a crash or a full disk.
+        reason: why they cannot be read.
     """
 
     start: int
     end: int
     tail: bool
-    why: str
+    reason: str
 
     @property
     def size(self) -> int:
-        """How many they are."""
+        """The number of bytes."""
         return self.end - self.start
 
 
 @contextlib.contextmanager
-def explained(path: Path, what: str = "written") -> Iterator[None]:
-    """Turn the operating system's refusals into a sentence."""
+def explain_os_errors(path: Path, action: str = "written") -> Iterator[None]:
+    """Turn an `OSError` into a `JournalError` with advice."""
     try:
         yield
     except OSError as error:
         raise JournalError(
-            f"{path}: cannot be {what} ({error.strerror or error}); check the disk, its free space and the rights, "
+            f"{path}: cannot be {action} ({error.strerror or error}); check the disk, its free space and the rights, "
             "then run again to continue"
         ) from error
 
 
 def journal_files(folder: Path) -> list[Path]:
-    """The parts of a run's journal, in order of their names."""
+    """The files of a run's journal, one for each part, sorted by name."""
     return sorted(path for path in (folder / FOLDER).glob("*.jsonl.*") if path.name.endswith((ZSTD, GZIP)))
 
 
@@ -100,7 +105,11 @@ def default_suffix() -> str:
 
 
 def suffix_of(path: Path) -> str:
-    """Which kind of journal a file is; `MissingExtra` where it is zstd and that library is not installed."""
+    """The suffix of a journal file, which tells its compression.
+
+    Raises:
+        MissingExtra: it is zstd, and the library is not installed.
+    """
     if path.name.endswith(GZIP):
         return GZIP
     if zstandard is None:
@@ -109,7 +118,7 @@ def suffix_of(path: Path) -> str:
 
 
 def packer(suffix: str) -> Callable[[bytes], bytes]:
-    """A function that makes a frame of lines; for one thread."""
+    """Make a function that compresses lines into a frame. It must be used in one thread only."""
     if suffix == GZIP:
         return lambda data: gzip.compress(data, _LEVEL_GZIP, mtime=0)
     compress: Callable[[bytes], bytes] = zstandard.ZstdCompressor(level=_LEVEL_ZSTD, write_checksum=True).compress
@@ -117,26 +126,26 @@ def packer(suffix: str) -> Callable[[bytes], bytes]:
 
 
 def read_commits(path: Path) -> Iterator[Commit | Gap]:
-    """The commits of a part in order, and the gaps between readable ones.
+    """Read the commits of a part in order, and the gaps between readable ones.
 
     Raises:
         JournalError: it cannot be opened.
-        MissingExtra: it is compressed in a way that cannot be read here.
+        MissingExtra: it is zstd, and the library is not installed.
     """
-    with explained(path, "read"), path.open("rb") as file:
+    with explain_os_errors(path, "read"), path.open("rb") as file:
         yield from read_frames(file, suffix_of(path))
 
 
 def read_from(path: Path, start: int) -> Iterator[Commit]:
-    """The readable commits of a part from a byte on, at which one begins; as `read_commits`."""
-    with explained(path, "read"), path.open("rb") as file:
-        for found in read_frames(file, suffix_of(path), start):
-            if isinstance(found, Commit):
-                yield found
+    """Read the readable commits of a part from byte `start`, where a commit begins; see `read_commits`."""
+    with explain_os_errors(path, "read"), path.open("rb") as file:
+        for commit in read_frames(file, suffix_of(path), start):
+            if isinstance(commit, Commit):
+                yield commit
 
 
 def read_frames(file: BinaryIO, suffix: str, start: int = 0) -> Iterator[Commit | Gap]:
-    """The same from an open, seekable file of a kind, from a byte on."""
+    """Read commits and gaps from byte `start` of an open, seekable file; see `read_commits`."""
     size = file.seek(0, 2)
     new = _decoders(suffix)
     while start < size:
@@ -155,19 +164,19 @@ def read_frames(file: BinaryIO, suffix: str, start: int = 0) -> Iterator[Commit 
 def _read_commit(file: BinaryIO, decoder: Any, start: int) -> Commit:
     file.seek(start)
     parts: list[bytes] = []
-    taken = 0
+    bytes_read = 0
     while True:
-        # Most frames are small; what is read beyond one is read again for the next.
-        chunk = file.read(_CHUNK if taken else _FIRST)
+        # Most frames are small; bytes read beyond a frame are read again for the next one.
+        chunk = file.read(_CHUNK if bytes_read else _FIRST)
         if not chunk:
             raise _Unreadable("the last commit is cut short")
-        taken += len(chunk)
+        bytes_read += len(chunk)
         try:
             parts.append(decoder.decompress(chunk))
         except _REFUSALS as error:
             raise _Unreadable(f"not what was written ({error})") from None
         if decoder.eof:
-            return Commit(start, start + taken - len(decoder.unused_data), b"".join(parts))
+            return Commit(start, start + bytes_read - len(decoder.unused_data), b"".join(parts))
 
 
 def _decoders(suffix: str) -> Callable[[], Any]:
@@ -178,18 +187,18 @@ def _decoders(suffix: str) -> Callable[[], Any]:
 
 
 def _next_commit(file: BinaryIO, suffix: str, start: int, size: int) -> int | None:
-    """Where the next readable commit begins, if there is one."""
+    """The byte at which the next readable commit begins; `None` if there is none."""
     magic, new = MAGIC[suffix], _decoders(suffix)
     overlap = len(magic) - 1
     for position in range(start, size, _CHUNK):
         file.seek(position)
         window = file.read(_CHUNK + overlap)
-        found = window.find(magic)
-        while found >= 0:
+        offset = window.find(magic)
+        while offset >= 0:
             try:
-                _read_commit(file, new(), position + found)
+                _read_commit(file, new(), position + offset)
             except _Unreadable:
-                found = window.find(magic, found + 1)
+                offset = window.find(magic, offset + 1)
             else:
-                return position + found
+                return position + offset
     return None

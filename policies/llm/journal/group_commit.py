@@ -1,8 +1,8 @@
 """Group commit: many lines share one frame, one write and one `fsync`.
 
-Lines are gathered while the last write is under way and go out together in the next one. Writing and syncing are two
-loops in threads of their own: a line that only has to survive the death of this process waits for its write, one that
-has to survive a power cut for the next sync after it. A slow disk so delays answers, but not the sending of questions.
+Lines that arrive during a write go out together in the next one. Writing and syncing are two loops with a thread each.
+A line that has to survive the death of this process waits for its write; a line that has to survive a power cut waits
+for the next sync after its write. So a slow disk delays answers, but not the sending of questions.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from llm_coop_envs.policies.llm.journal.frames import JournalError, explained
+from llm_coop_envs.policies.llm.journal.frames import JournalError, explain_os_errors
 
-# Writes follow each other at least so many seconds apart, so that hundreds of answers a second share them.
+# Seconds between two writes at least, so that hundreds of answers per second share them.
 APART = 0.005
 
 _Waiting = list["asyncio.Future[None]"]
@@ -26,8 +26,8 @@ class GroupCommit:
 
     Args:
         path: the file, for messages.
-        descriptor: the file, open for appending; stays the caller's to close.
-        pack: makes a frame of lines.
+        descriptor: the file, open for appending; the caller closes it.
+        pack: compresses lines into a frame.
     """
 
     def __init__(self, path: Path, descriptor: int, pack: Callable[[bytes], bytes]) -> None:
@@ -46,7 +46,11 @@ class GroupCommit:
         self._threads = ThreadPoolExecutor(2, thread_name_prefix="journal")
 
     def add(self, line: bytes) -> None:
-        """Append a line that nobody waits for; a `JournalError` if writing has failed before."""
+        """Append a line without waiting for its write.
+
+        Raises:
+            JournalError: writing has failed before.
+        """
         if self._failed is not None:
             raise JournalError(self._failed)
         self._lines.append(line)
@@ -57,8 +61,8 @@ class GroupCommit:
         """Append a line.
 
         Returns:
-            What to wait for: with `sync` until the line survives a power cut, else until it survives the death of this
-            process; a `JournalError` if it cannot be written.
+            A future to wait for: with `sync` until the line survives a power cut, else until it survives the death of
+            this process. It fails with a `JournalError` if the line cannot be written.
         """
         self.add(line)
         waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -71,18 +75,18 @@ class GroupCommit:
         self._sync()
 
     async def flush(self) -> None:
-        """Return when everything added so far is on the disk."""
+        """Wait until all lines added so far are on the disk."""
         while busy := [task for task in (self._writer, self._syncer) if task is not None and not task.done()]:
             await asyncio.wait(busy)
 
-    def fail(self, why: str, waiting: Sequence[asyncio.Future[None]] = ()) -> None:
-        """Take nothing any more, and tell everyone who waits."""
-        # After a failed write nobody knows what is on the disk; the next opening will find out.
-        self._failed = why
+    def fail(self, reason: str, waiting: Sequence[asyncio.Future[None]] = ()) -> None:
+        """Refuse further lines and fail all waiting futures."""
+        # After a failed write the state of the file is unknown; the next opening reads it.
+        self._failed = reason
         self._lines.clear()
-        for one in (*waiting, *self._for_write, *self._for_sync, *self._unsynced):
-            if not one.done():
-                one.set_exception(JournalError(why))
+        for future in (*waiting, *self._for_write, *self._for_sync, *self._unsynced):
+            if not future.done():
+                future.set_exception(JournalError(reason))
         self._for_write, self._for_sync, self._unsynced = [], [], []
 
     def close(self) -> None:
@@ -93,9 +97,9 @@ class GroupCommit:
         """Write frames until no line is left."""
         loop = asyncio.get_running_loop()
         while self._lines:
-            rest = self._last_write + APART - loop.time()
-            if rest > 0:
-                await asyncio.sleep(rest)
+            pause = self._last_write + APART - loop.time()
+            if pause > 0:
+                await asyncio.sleep(pause)
             lines, self._lines = self._lines, []
             for_write, self._for_write = self._for_write, []
             for_sync, self._for_sync = self._for_sync, []
@@ -123,17 +127,17 @@ class GroupCommit:
 
     def _write(self, lines: list[bytes]) -> None:
         data = self._pack(b"".join(lines))
-        with explained(self._path):
+        with explain_os_errors(self._path):
             view = memoryview(data)
             while view:
                 view = view[os.write(self._descriptor, view) :]
 
     def _sync(self) -> None:
-        with explained(self._path):
+        with explain_os_errors(self._path):
             os.fsync(self._descriptor)
 
 
 def _release(waiting: _Waiting) -> None:
-    for one in waiting:
-        if not one.done():
-            one.set_result(None)
+    for future in waiting:
+        if not future.done():
+            future.set_result(None)

@@ -1,7 +1,7 @@
-"""One writer for one part of a journal.
+"""The exclusive right to write one part of a journal.
 
-On one machine the kernel decides (a lock on the journal file, gone when its holder dies). Where a shared folder does
-not carry such locks between machines, a lease beside the journal does: who writes, with a heartbeat.
+On one machine a kernel lock on the journal file decides; it is gone when its holder dies. Some shared folders do not
+carry such locks between machines. There a lease beside the file decides, which names the writer and has a heartbeat.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from llm_coop_envs.policies.llm.journal.frames import JournalError, explained
+from llm_coop_envs.policies.llm.journal.frames import JournalError, explain_os_errors
 from llm_coop_envs.storage.lease import Lease
 from llm_coop_envs.storage.lock import lock, unlock
 
@@ -24,7 +24,7 @@ class PartLock:
         descriptor: the journal file, open for writing.
 
     Attributes:
-        took_over: who held it and died, in words; `None` if nobody did.
+        took_over: a sentence on a dead process that held it before; `None` if there was none.
 
     Raises:
         JournalError: another process writes this part.
@@ -34,52 +34,57 @@ class PartLock:
         self._lease = Lease(path.with_name(path.name + ".lock"))
         self._descriptor = descriptor
         locked = lock(descriptor)
-        before = self._lease.holder()
+        holder = self._lease.holder()
         if locked is False or not self._lease.take():
             if locked:
                 unlock(descriptor)
-            who = "another process" if before is None else before.process
+            holder_name = "another process" if holder is None else holder.process
             raise JournalError(
-                f"{path}: {who} is writing it; wait for its end, or give this one another part of the run to write"
+                f"{path}: {holder_name} is writing it; "
+                "wait for its end, or give this one another part of the run to write"
             )
-        self.took_over = None if before is None else f"{before.process} no longer writes it"
+        self.took_over = None if holder is None else f"{holder.process} no longer writes it"
 
     def beat(self) -> bool:
-        """Show that this writer lives, and say whether it still holds the part: a sleeping machine may have lost it."""
+        """Renew the lease.
+
+        Returns:
+            Whether this process still holds the part; a machine that slept may have lost it.
+        """
         return self._lease.beat()
 
     def close(self) -> None:
-        """Give the part up; to be called before the file is closed."""
+        """Release the part; to be called before the file is closed."""
         self._lease.release()
         unlock(self._descriptor)
 
 
 @contextlib.contextmanager
 def open_part(path: Path) -> Iterator[tuple[int, PartLock]]:
-    """A part's file, made if it is missing: open for appending, by this process alone.
+    """Open a part's file for appending, by this process alone; create it if it is missing.
 
     Yields:
-        The open file, and the right to write it.
+        The file's descriptor, and the right to write it.
 
     Raises:
         JournalError: another process writes this part, or it cannot be written.
     """
-    with explained(path):
+    with explain_os_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         is_new = not path.exists()
         flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
         descriptor = os.open(path, flags, 0o644)
     try:
-        with contextlib.closing(PartLock(path, descriptor)) as held:
+        with contextlib.closing(PartLock(path, descriptor)) as part_lock:
             if is_new:
                 _sync_folder(path.parent)
-            yield descriptor, held
+            yield descriptor, part_lock
     finally:
         os.close(descriptor)
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make a new file's name itself safe against a power cut, where folders can be synced."""
+    """Make a new file's name survive a power cut, if the system can sync folders."""
     if os.name != "posix":
         return
     descriptor = os.open(folder, os.O_RDONLY)

@@ -1,12 +1,12 @@
-"""What a journal's lines say: every answer by the decision it belongs to, what was used, and what is damaged.
+"""Read a journal's lines: answers by the decision they belong to, totals for the budget, and damage.
 
 The lines of a part, by `type`:
 
     opened   a session began: `format`, `run` (a random name of this part), `versions`
-    sent     an attempt is about to be sent: `key`, `hash`, `tokens` and `usd` at most
-    failed   an attempt brought no answer: `error`; with `final` and `request`, the policy was told so
-    answer   an answer: `request`, `reply`, and the `tokens` and `usd` that were counted; `from` names a cache,
-             `form` how an answer of a JSON schema was asked for
+    sent     an attempt is about to be sent: `key`, `hash`, upper bounds `tokens` and `usd`
+    failed   an attempt got no answer: `error`; with `final` and `request` if the policy got the error
+    answer   an answer: `request`, `reply`, and the `tokens` and `usd` counted against the budget; `from` names a
+             cache, `form` the form in which an answer of a JSON schema was requested
 
 `key` is [episode, agent, step, call, attempt], `hash` is `ChatRequest.digest()`.
 """
@@ -20,37 +20,39 @@ from pathlib import Path
 from typing import Any
 
 from llm_coop_envs.policies.llm.chat import ChatError, ChatReply, ChatRequest, NotInJournal, RequestKey
-from llm_coop_envs.policies.llm.fastjson import dumps, loads
 from llm_coop_envs.policies.llm.journal.frames import Gap, JournalError, journal_files, read_commits
-from llm_coop_envs.policies.llm.journal.questions import difference
+from llm_coop_envs.policies.llm.journal.questions import describe_difference
 from llm_coop_envs.policies.llm.totals import AnswerTotals
+from llm_coop_envs.util.fastjson import dumps, loads
 
 FORMAT = 1
-# In the table of answers an error is a JSON text, an answer an object.
+# In the table an error is a JSON string and an answer a JSON object: x'22' is a quotation mark.
 _IS_ERROR = "substr(answers.found, 1, 1) = x'22'"
-_TOGETHER = 256  # answers are put into the table at the same time
-_MARKS = 1 << 23
+_FLUSH_AT = 256  # answers in memory that are written to the table together
+_BLOOM_BITS = 1 << 23
 
 _Pending = dict[tuple[Any, ...], list[tuple[int, float]]]
 
 
 @dataclass(kw_only=True)
 class PartReport(AnswerTotals):
-    """What reading one part found.
+    """The content of one part: totals and damage.
 
     `answers` and `models` include answers from a cache, the other sums do not.
 
     Attributes:
+        path: the part's file.
         run: the part's random name; `None` if nothing could be read.
         cached: answers from a cache.
         errors: failed attempts by kind.
         calls: attempts that were sent.
-        tokens: tokens counted against a budget: at most for attempts without an answer.
+        tokens: tokens counted against the budget; upper bounds for attempts without an answer.
         usd: US dollars, likewise.
-        lost: attempts that may have been paid for and brought no answer.
-        lost_usd: US dollars for them at most.
-        forms: by model, the last form in which an answer of a JSON schema was asked for.
-        double: answers to a decision that another answer came first for.
+        lost: attempts without an answer that may have been paid for.
+        lost_usd: the most they may have cost, in US dollars.
+        forms: by model, the last form in which an answer of a JSON schema was requested.
+        double: answers to decisions that already had one.
+        gaps: bytes that cannot be read.
     """
 
     path: Path
@@ -68,13 +70,13 @@ class PartReport(AnswerTotals):
 
     @property
     def torn(self) -> Gap | None:
-        """The commit that was cut short at the end, if there is one."""
+        """The last commit if it was cut short, else `None`."""
         return self.gaps[-1] if self.gaps and self.gaps[-1].tail else None
 
     @property
     def damage(self) -> str | None:
-        """What could not be read although something readable follows, and what can be saved; `None` if nothing."""
-        gaps = [f"bytes {gap.start} to {gap.end} ({gap.why})" for gap in self.gaps if not gap.tail]
+        """A sentence on gaps that are followed by readable commits; `None` if there are none."""
+        gaps = [f"bytes {gap.start} to {gap.end} ({gap.reason})" for gap in self.gaps if not gap.tail]
         if not gaps:
             return None
         return (
@@ -84,7 +86,7 @@ class PartReport(AnswerTotals):
         )
 
     def lose(self, tokens: int, usd: float) -> None:
-        """Count an attempt that may have been paid for and brought no answer."""
+        """Count an attempt without an answer that may have been paid for."""
         self.lost += 1
         self.lost_usd += usd
         self.tokens += tokens
@@ -92,70 +94,75 @@ class PartReport(AnswerTotals):
 
 
 class Answers:
-    """Every recorded answer of a run, whichever part holds it; and every error that a policy was told.
+    """All recorded answers of a run, from all parts, and the errors that policies got.
 
-    They lie in a temporary file of SQLite's: in memory each would take a kilobyte or two, for as long as the run lasts.
-    Only the latest are in memory, until there are enough of them to be worth a look at the file; and a megabyte of
-    marks, because most questions are new and need not be looked up.
+    They are stored in a temporary SQLite file, because in memory each would take one or two kilobytes for as long as
+    the run lasts. In memory are only the latest answers, until enough of them have gathered to be written, and a Bloom
+    filter of 1 MiB: most questions are new and need no look at the file.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._latest: dict[RequestKey, tuple[str, bytes]] = {}
-        self._marks = bytearray(_MARKS // 8)
+        self._bloom = bytearray(_BLOOM_BITS // 8)
         self._table = sqlite3.connect("", isolation_level=None, check_same_thread=False)
         self._execute("PRAGMA journal_mode=OFF")  # nothing is ever rolled back
         self._execute("PRAGMA locking_mode=EXCLUSIVE")
-        # Answers are appended, and only the index, a few bytes each, is in the order of what they are looked up by.
+        # Rows are appended; only the index, a few bytes per row, is sorted by the key's hash.
         self._execute("CREATE TABLE answers (mark INTEGER, key BLOB, digest TEXT, found BLOB)")
         self._execute("CREATE INDEX places ON answers (mark)")
 
     def __del__(self) -> None:
-        """Let go of the file."""
+        """Close the temporary file."""
         self._table.close()
 
     def find(self, key: RequestKey, request: ChatRequest, digest: str) -> ChatReply | None:
-        """The recorded answer, or `None` if there is none.
+        """Look up the recorded answer to a question; `None` if there is none.
 
         Raises:
-            ChatError: the record is an error that the policy was told.
-            NotInJournal: the record answers another question; the message says in what they differ.
+            ChatError: the record is an error that the policy got.
+            NotInJournal: the record answers another question; the message describes the difference.
             JournalError: the temporary file cannot be used.
         """
-        kept = self._kept(key)
-        if kept is None:
+        record = self._find_record(key)
+        if record is None:
             return None
-        if kept[0] != digest:
+        if record[0] != digest:
+            difference = describe_difference(self._folder, key, request)
             raise NotInJournal(
-                f"{self._folder}: its journal answers another question under ({key}): "
-                f"{difference(self._folder, key, request)}. The study, the prompts or the program have changed since; "
+                f"{self._folder}: its journal answers another question under ({key}): {difference}. "
+                "The study, the prompts or the program have changed since; "
                 "use what recorded it, or begin a new run folder"
             )
-        found = loads(kept[1])
-        if isinstance(found, str):
-            raise ChatError(found or "context too long", kind="context_too_long")
-        return ChatReply.read(found)
+        outcome = loads(record[1])
+        if isinstance(outcome, str):
+            raise ChatError(outcome or "context too long", kind="context_too_long")
+        return ChatReply.read(outcome)
 
-    def add(self, key: RequestKey, digest: str, found: ChatReply | str) -> bool:
-        """Keep an answer, or an error's sentence, unless this decision has an answer, and say whether it was kept."""
-        kept = self._kept(key)
-        if kept is not None:
-            if not _is_error(kept[1]):
+    def add(self, key: RequestKey, digest: str, outcome: ChatReply | str) -> bool:
+        """Add an answer, or an error's message, unless the decision already has an answer.
+
+        Returns:
+            Whether it was added.
+        """
+        record = self._find_record(key)
+        if record is not None:
+            if not _is_error(record[1]):
                 return False
-            self._forget(key)
-        self._latest[key] = digest, dumps(found if isinstance(found, str) else found.plain())
-        place, bit = _mark(key)
-        self._marks[place] |= bit
-        if len(self._latest) >= _TOGETHER:
-            self._put_away()
+            self._delete(key)
+        self._latest[key] = digest, dumps(outcome if isinstance(outcome, str) else outcome.plain())
+        byte, bit = _bloom_bit(key)
+        self._bloom[byte] |= bit
+        if len(self._latest) >= _FLUSH_AT:
+            self._flush_latest()
         return True
 
     def forget_refusals(self) -> None:
-        """Forget the errors that a policy was told and could not get round: they hang on the server, which may change.
+        """Delete errors after which a decision got no answer: the server may be set up differently by now.
 
-        Where it went on with a shorter question that was answered, the error belongs to the run.
+        If a shorter question under a later attempt was answered, the error belongs to the run and stays.
         """
-        self._put_away()
+        self._flush_latest()
         refused = [RequestKey(*loads(row[0])) for row in self._execute(f"SELECT key FROM answers WHERE {_IS_ERROR}")]
         answered = {key[:4]: -1 for key in refused}
         if refused:
@@ -165,27 +172,27 @@ class Answers:
                     answered[key[:4]] = max(answered[key[:4]], key[4])
         for key in refused:
             if answered[key[:4]] < key[4]:
-                self._forget(key)
+                self._delete(key)
 
-    def _kept(self, key: RequestKey) -> tuple[str, bytes] | None:
-        """The digest of a decision's question, and the answer or error as JSON."""
+    def _find_record(self, key: RequestKey) -> tuple[str, bytes] | None:
+        """The digest of a decision's question and its answer or error as JSON; `None` if there is no record."""
         latest = self._latest.get(key)
-        place, bit = _mark(key)
-        if latest is not None or not self._marks[place] & bit:
+        byte, bit = _bloom_bit(key)
+        if latest is not None or not self._bloom[byte] & bit:
             return latest
         row: tuple[str, bytes] | None = self._execute(
             "SELECT digest, found FROM answers WHERE mark = ? AND key = ?", hash(key), dumps(tuple(key))
         ).fetchone()
         return row
 
-    def _forget(self, key: RequestKey) -> None:
+    def _delete(self, key: RequestKey) -> None:
         self._execute("DELETE FROM answers WHERE mark = ? AND key = ?", hash(key), dumps(tuple(key)))
 
-    def _put_away(self) -> None:
-        """Put the latest answers into the file."""
+    def _flush_latest(self) -> None:
+        """Write the latest answers to the file."""
         self._execute("BEGIN")
-        for key, (digest, found) in self._latest.items():
-            self._execute("INSERT INTO answers VALUES (?, ?, ?, ?)", hash(key), dumps(tuple(key)), digest, found)
+        for key, (digest, outcome) in self._latest.items():
+            self._execute("INSERT INTO answers VALUES (?, ?, ?, ?)", hash(key), dumps(tuple(key)), digest, outcome)
         self._execute("COMMIT")
         self._latest.clear()
 
@@ -199,9 +206,9 @@ class Answers:
             ) from error
 
 
-def _mark(key: RequestKey) -> tuple[int, int]:
-    """The byte and bit that are set once a decision has an answer; they may be set by another one."""
-    number = hash(key) % _MARKS
+def _bloom_bit(key: RequestKey) -> tuple[int, int]:
+    """The byte and bit of the Bloom filter for a decision; another decision may have the same."""
+    number = hash(key) % _BLOOM_BITS
     return number >> 3, 1 << (number & 7)
 
 
@@ -210,13 +217,18 @@ def _is_error(packed: bytes) -> bool:
 
 
 def read_run(folder: Path, answers: Answers | None = None) -> list[PartReport]:
-    """Read all parts of a run's journal: what was asked, answered, used, and what is damaged.
+    """Read all parts of a run's journal.
 
-    `answers` gets what they hold.
+    Args:
+        folder: the run's folder.
+        answers: receives the answers.
+
+    Returns:
+        Totals and damage of each part.
 
     Raises:
         JournalError: a part cannot be opened, or a newer version wrote it.
-        MissingExtra: a part is compressed in a way that cannot be read here.
+        MissingExtra: a part is zstd, and the library is not installed.
     """
     answers = Answers(folder) if answers is None else answers
     return [read_part(path, answers) for path in journal_files(folder)]
@@ -226,22 +238,22 @@ def read_part(path: Path, answers: Answers) -> PartReport:
     """Read one part; see `read_run`."""
     report = PartReport(path=path)
     pending: _Pending = {}
-    for found in read_commits(path):
-        if isinstance(found, Gap):
-            report.gaps.append(found)
+    for commit in read_commits(path):
+        if isinstance(commit, Gap):
+            report.gaps.append(commit)
             continue
         try:
-            for line in found.lines():
-                _take(line, report, answers, pending)
+            for line in commit.lines():
+                _count_line(line, report, answers, pending)
         except (KeyError, TypeError, ValueError) as error:
-            report.gaps.append(Gap(found.start, found.end, False, f"holds an invalid line ({error!r})"))
+            report.gaps.append(Gap(commit.start, commit.end, False, f"holds an invalid line ({error!r})"))
     for unsettled in pending.values():
         for tokens, usd in unsettled:
             report.lose(tokens, usd)
     return report
 
 
-def _take(line: Any, report: PartReport, answers: Answers, pending: _Pending) -> None:
+def _count_line(line: Any, report: PartReport, answers: Answers, pending: _Pending) -> None:
     """Count one line."""
     kind = line["type"]
     if kind == "opened":
@@ -257,16 +269,16 @@ def _take(line: Any, report: PartReport, answers: Answers, pending: _Pending) ->
         report.calls += 1
         pending.setdefault(name, []).append((line["tokens"], line["usd"]))
         return
-    # Attempts at one decision follow each other; one that is over is the latest. Earlier ones still pending belong
-    # to sessions that were killed.
+    # Attempts at one decision follow each other, so the one that ends is the latest. Earlier ones that are still
+    # pending belong to killed sessions.
     unsettled = pending.get(name)
-    most = unsettled.pop() if unsettled else (0, 0.0)
+    reserved = unsettled.pop() if unsettled else (0, 0.0)
     key = RequestKey(*name)
     if kind == "failed":
         error = line["error"]
         report.errors[error["kind"]] += 1
         if error["maybe_paid"]:
-            report.lose(*most)
+            report.lose(*reserved)
         if line.get("final"):
             answers.add(key, line["hash"], error["message"])
     elif kind == "answer":

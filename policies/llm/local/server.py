@@ -1,8 +1,8 @@
-"""The processes of a local model: a guard that ends with its last user, and the server that it guards.
+"""The processes of a local model: the server, and a guard that ends it with its last user.
 
-`python -m llm_coop_envs.policies.llm.local.server guard …` is started by `sharing`. It starts `… serve …`, which runs
-llama.cpp's own server in its process, writes where it listens, restarts it once if it dies, and ends it as soon as no
-run holds the users' lock any more. The kernel gives that lock up when a run ends, however it ends.
+`sharing` starts `python -m llm_coop_envs.policies.llm.local.server guard …`. The guard starts `… serve …`, which runs
+llama.cpp's server in its process. The guard writes the server's address to a file, restarts the server once if it dies,
+and ends it when no run holds the users' lock any more. The kernel releases a run's lock however the run ends.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from pathlib import Path
 from llm_coop_envs.storage.files import write_whole
 from llm_coop_envs.storage.lock import FileLock
 
-#: Questions that are answered at the same time, and the tokens of each, prompt and answer together.
+#: How many questions are answered at the same time, and the tokens for each, prompt and answer together.
 SLOTS = 4
 CONTEXT = 8192
-#: MiB of memory in which the server keeps the beginnings of questions for later ones; llama.cpp's own limit is 8,192.
+#: MiB of memory in which the server caches beginnings of prompts; llama.cpp's default is 8,192.
 KEPT_MIB = 512
 MODULE = "llm_coop_envs.policies.llm.local.server"
-#: What a guard locks for as long as it lives, beside what it writes.
+#: The suffix of the file that a guard locks for as long as it lives.
 ALIVE = ".alive"
 _POLL = 0.3
 _END_SECONDS = 5.0
@@ -32,12 +32,12 @@ _ONCE_MORE = 1
 
 
 @dataclass(frozen=True, kw_only=True)
-class Served:
-    """What a guard writes of its server.
+class ServerStatus:
+    """The state of a server, as its guard writes it.
 
     Attributes:
-        url: where it listens; empty once it has failed for good.
-        log: where both write.
+        url: the server's address; empty once it has failed for good.
+        log: the log of guard and server.
         why: why there is no server.
     """
 
@@ -46,12 +46,12 @@ class Served:
     why: str = ""
 
     def write(self, path: Path) -> None:
-        """Write it for the runs."""
+        """Write the state to a file for the runs."""
         write_whole(path, json.dumps(asdict(self)).encode())
 
 
 def serve(weights: str, name: str, port: int, threads: int) -> None:
-    """Serve until standard input ends, which it does when the guard ends, however it ends."""
+    """Serve until standard input ends, which happens when the guard ends in whatever way."""
     import xllamacpp
 
     parameters = xllamacpp.CommonParams()
@@ -68,19 +68,19 @@ def serve(weights: str, name: str, port: int, threads: int) -> None:
     del server
 
 
-def guard(weights: str, name: str, threads: int, users: Path, told: Path, log: str) -> None:
-    """Start a server, start it once more if it dies, and end it when nobody uses it.
+def guard(weights: str, name: str, threads: int, users: Path, status_path: Path, log: str) -> None:
+    """Start a server, restart it once if it dies, and end it when no run uses it.
 
     Args:
         weights: the model's file.
-        name: the model's name, as the server tells it.
-        threads: how many threads compute.
+        name: the model's name, as the server reports it.
+        threads: the number of computing threads.
         users: the file on which every run holds a shared lock.
-        told: where a `Served` is written.
-        log: the name of the log that standard error goes to.
+        status_path: the file to which the `ServerStatus` is written.
+        log: the name of the log that receives standard error.
     """
     port, deaths = 0, 0
-    with FileLock(told.with_suffix(ALIVE)) as alive, FileLock(users) as lock:
+    with FileLock(status_path.with_suffix(ALIVE)) as alive, FileLock(users) as lock:
         alive.take(wait=True)
         while deaths <= _ONCE_MORE:
             command = [sys.executable, "-m", MODULE, "serve", weights, name, str(port), str(threads)]
@@ -89,11 +89,11 @@ def guard(weights: str, name: str, threads: int, users: Path, told: Path, log: s
                 assert server.stdout is not None
                 url = server.stdout.readline().strip()
                 if url:
-                    port = int(url.rpartition(":")[2])  # where the runs will look for it after a restart too
-                    Served(url=url, log=log).write(told)
+                    port = int(url.rpartition(":")[2])  # a restarted server uses the same port
+                    ServerStatus(url=url, log=log).write(status_path)
                 while server.poll() is None:
                     if lock.take():
-                        told.unlink(missing_ok=True)
+                        status_path.unlink(missing_ok=True)
                         server.stdin.close()
                         try:
                             server.wait(_END_SECONDS)
@@ -104,23 +104,23 @@ def guard(weights: str, name: str, threads: int, users: Path, told: Path, log: s
             deaths += 1
             print(f"the server of {name} ended by itself (exit code {server.returncode})", file=sys.stderr, flush=True)
             if not url:
-                break  # it never came up: the same would happen again
-        why = f"the server of {name} " + ("ended twice by itself" if url else "could not be started")
-        Served(log=log, why=why).write(told)
+                break  # it never started: a restart would fail in the same way
+        reason = f"the server of {name} " + ("ended twice by itself" if url else "could not be started")
+        ServerStatus(log=log, why=reason).write(status_path)
         lock.take(wait=True)
-        told.unlink(missing_ok=True)
+        status_path.unlink(missing_ok=True)
 
 
 def main(arguments: list[str]) -> None:
-    """Run one of the two processes."""
-    what, weights, name, *rest = arguments
-    if what == "serve":
-        serve(weights, name, int(rest[0]), int(rest[1]))
+    """Run one of the two processes: `serve` or `guard`."""
+    role, weights, name, *arguments_of_role = arguments
+    if role == "serve":
+        serve(weights, name, int(arguments_of_role[0]), int(arguments_of_role[1]))
     else:
-        threads, users, told, log = rest
+        threads, users, status_path, log = arguments_of_role
         if os.fork():
-            os._exit(0)  # whoever started this goes on at once, and need not wait for the guard to end
-        guard(weights, name, int(threads), Path(users), Path(told), log)
+            os._exit(0)  # the run that started this process continues without waiting for the guard's end
+        guard(weights, name, int(threads), Path(users), Path(status_path), log)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from llm_coop_envs.policies.llm.playing.tokens import TokenCounter, surely_within
+from llm_coop_envs.policies.llm.tokens import TokenCounter, surely_within
 
 # Tokens of the frame around a message, in all providers' formats.
 FRAME = 16

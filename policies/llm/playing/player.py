@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from llm_coop_envs.core.base_policy import Policy
 from llm_coop_envs.errors import SettingsError, WordingError
-from llm_coop_envs.policies.base import Policy
 from llm_coop_envs.policies.llm.chat import LOCAL, Chat
 from llm_coop_envs.policies.llm.clients.endpoint import Endpoint, Limits, Retry
 from llm_coop_envs.policies.llm.local.server import CONTEXT
@@ -155,7 +155,7 @@ def check(scenario: str, argument: str, options: Mapping[str, Any]) -> None:
 
 
 def make(scenario: str, argument: str, options: Mapping[str, Any], chat: Chat | None = None) -> Policy:
-    """Make the policy; see `check`. Where no scenario is named either, it opens a chat of its own, see `OwnChat`.
+    """Make the policy; see `check`. Without a scenario and a chat, it opens a `StandaloneChat`.
 
     Raises:
         SettingsError: there is no chat to ask.
@@ -163,12 +163,12 @@ def make(scenario: str, argument: str, options: Mapping[str, Any], chat: Chat | 
     if chat is None and scenario:
         raise SettingsError("policy", KIND, f"a language model plays {scenario} only where a chat is open")
     if chat is None:
-        from llm_coop_envs.policies.llm.asking.own import OwnChat
+        from llm_coop_envs.policies.llm.asking.standalone import StandaloneChat
 
         options = dict(options)
         folder = options.pop("folder", None)
         model, _, endpoint = settle(argument, options)
-        chat = OwnChat(endpoint_of(model, endpoint), None if folder is None else Path(folder))
+        chat = StandaloneChat(endpoint_of(model, endpoint), None if folder is None else Path(folder))
     return ModelPlayer(chat, settings_of(argument, options))
 
 

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from llm_coop_envs.core.array_env import TALK
+from llm_coop_envs.core.base_policy import Action, Policy
 from llm_coop_envs.core.chunks import Chunk
 from llm_coop_envs.core.policy import Episode, Request
 from llm_coop_envs.core.registry import scenario_of
 from llm_coop_envs.core.submissions import Submissions
-from llm_coop_envs.policies.base import Action, Policy
 from llm_coop_envs.policies.llm.chat import Chat
 from llm_coop_envs.policies.llm.playing.answer_counts import AnswerCounts
 from llm_coop_envs.policies.llm.playing.calls import workflow_class, workflow_classes
@@ -21,8 +21,8 @@ from llm_coop_envs.policies.llm.playing.packs import Prompts, load_pack
 from llm_coop_envs.policies.llm.playing.personas import Persona, with_background
 from llm_coop_envs.policies.llm.playing.prompter import Prompter, Turn
 from llm_coop_envs.policies.llm.playing.settings import LLMSettings
-from llm_coop_envs.policies.llm.playing.tokens import TokenCounter, counter_for
 from llm_coop_envs.policies.llm.playing.workflow import GenericWorkflow, NoSettings, Workflow
+from llm_coop_envs.policies.llm.tokens import TokenCounter, counter_for
 from llm_coop_envs.treatments.delivery import PARAPHRASE, SPEAKER, InOtherWords
 from llm_coop_envs.treatments.regulator import PHASES, SEAT
 from llm_coop_envs.util.on_demand import OnDemand

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+from llm_coop_envs.core.base_policy import Action
 from llm_coop_envs.interface.question import Number, Options
 from llm_coop_envs.interface.wording import Templates
-from llm_coop_envs.policies.base import Action
 from llm_coop_envs.policies.llm.chat import Chat, ChatError, ChatMessage, ChatReply, ChatRequest, RequestKey
 from llm_coop_envs.policies.llm.parsing import AMBIGUOUS, EMPTY, ILLEGAL, REFUSED, UNREADABLE, Reading
 from llm_coop_envs.policies.llm.parsing.tokens import INVISIBLE, TEMPLATE_TOKENS, TOO_LONG, without_tokens
@@ -26,7 +26,7 @@ from llm_coop_envs.policies.llm.playing.packs import Prompts
 from llm_coop_envs.policies.llm.playing.personas import Persona
 from llm_coop_envs.policies.llm.playing.readers import Reader, WordReader, reader_of
 from llm_coop_envs.policies.llm.playing.settings import LLMSettings
-from llm_coop_envs.policies.llm.playing.tokens import TokenCounter
+from llm_coop_envs.policies.llm.tokens import TokenCounter
 
 T = TypeVar("T")
 

@@ -9,11 +9,11 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeVar
 
 from llm_coop_envs.core.array_env import TALK
+from llm_coop_envs.core.base_policy import Action
 from llm_coop_envs.core.policy import Episode
 from llm_coop_envs.core.settings import Settings
 from llm_coop_envs.interface.question import Number, Options
 from llm_coop_envs.interface.slots import Slots
-from llm_coop_envs.policies.base import Action
 from llm_coop_envs.policies.llm.playing.calls import Call, names
 from llm_coop_envs.policies.llm.playing.personas import Persona
 from llm_coop_envs.policies.llm.playing.prompter import Prompter, Turn

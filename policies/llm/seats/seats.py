@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from llm_coop_envs.core.base_policy import Action
 from llm_coop_envs.core.policy import PolicyLike, Request, Seating
 from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.core.scenario import Event
 from llm_coop_envs.errors import ActionError, ResetNeeded, SettingsError
 from llm_coop_envs.policies import scripted
-from llm_coop_envs.policies.base import Action
 from llm_coop_envs.policies.llm.chat import ChatReply, ChatRequest, RequestKey, Usage
 from llm_coop_envs.policies.llm.playing.policy import LLMPolicy
 from llm_coop_envs.policies.llm.playing.settings import LLMSettings

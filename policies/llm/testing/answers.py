@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from llm_coop_envs.policies.llm.chat import ChatReply, ChatRequest, RequestKey, Usage
-from llm_coop_envs.policies.llm.playing.tokens import estimate_tokens
+from llm_coop_envs.policies.llm.tokens import estimate_tokens
 
 MODEL = "scripted"
 QUESTION = "question"

@@ -13,9 +13,9 @@ from typing import Any
 
 from aiohttp import web
 
-from llm_coop_envs.policies.llm.fastjson import dumps, loads
-from llm_coop_envs.policies.llm.playing.tokens import estimate_tokens
 from llm_coop_envs.policies.llm.testing.faults import Faults
+from llm_coop_envs.policies.llm.tokens import estimate_tokens
+from llm_coop_envs.util.fastjson import dumps, loads
 
 MODEL = "scripted"
 _REFUSALS = {

@@ -14,7 +14,7 @@ from llm_coop_envs.baselines.deep.shipped import find_network, shipped, trained_
 from llm_coop_envs.errors import RunError, SettingsError
 from llm_coop_envs.policies import scripted
 from llm_coop_envs.policies.play import play
-from llm_coop_envs.studies.players import check_policy, label, make_policy
+from llm_coop_envs.studies.players import check_policy, make_policy, policy_label
 from llm_coop_envs.wrappers.numeric import numeric_names
 
 WALK = {**SMALL_ROOM, "talk": False}
@@ -138,7 +138,7 @@ def test_shipped_policies_are_small_and_play_every_seat():
         env = module.parallel_env(record=True, **short[network.scenario])
         play(env, make_policy(network.scenario, f"sb3:{name}", {}), seed=0)
         assert not [e for e in env.events if e["type"] == "choice" and e["flags"]]
-    assert label("sb3:evacuation") == player.LABEL
+    assert policy_label("sb3:evacuation") == player.LABEL
 
 
 def test_shipped_policies_are_told_apart():

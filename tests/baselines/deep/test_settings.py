@@ -12,8 +12,8 @@ def test_defaults_by_scenario():
     evacuation = TrainSettings(env="evacuation", preset="no_talk")
     assert (kbc.algo, bertrand.algo, evacuation.algo) == ("ppo", "ppo", "maskable_ppo")
     assert kbc.reward_scale == 0.01
-    marks = bertrand.environment().settings.marks
-    assert bertrand.reward_scale == pytest.approx(1 / (marks.joint_profit[0] - marks.nash_profit[0]))
+    equilibria = bertrand.environment().settings.equilibria
+    assert bertrand.reward_scale == pytest.approx(1 / (equilibria.joint_profit[0] - equilibria.nash_profit[0]))
     assert TrainSettings(env="bertrand", settings={"reward": "normalised"}).reward_scale == 1.0
     assert bertrand.hyper["gamma"] == 0.95
     assert (kbc.potential, bertrand.potential) == (None, None)

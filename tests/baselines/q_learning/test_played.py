@@ -28,12 +28,14 @@ def played(table, preset, to, periods, **settings):
 
 def compare(table, preset, to="best_reply", periods=1, **settings):
     game, found = played(table, preset, to, periods, **settings)
-    path = PricePath.of(game.env.events)
-    cycle = paths.path_cycle(path.prices, path.profits, game.env.marks)
+    path = PricePath.from_events(game.env.events)
+    cycle = paths.path_cycle(path.prices, path.profits, game.env.equilibria)
     computed = table.game, table.strategies, table.cycle
     assert cycle.length == computed[2].length
     assert cycle.kind == computed[2].kind
-    assert paths.cycle_gain(cycle, game.env.marks) == pytest.approx(cycle_gain(computed[0], computed[2]), rel=1e-12)
+    assert paths.cycle_gain(cycle, game.env.equilibria) == pytest.approx(
+        cycle_gain(computed[0], computed[2]), rel=1e-12
+    )
     expected = cycle_responses(*computed, to, periods=periods)
 
     def key(one):
@@ -69,7 +71,7 @@ def test_untrained_tables_end_in_other_cycles_and_are_still_the_same():
     for seed in range(6):
         q = np.random.default_rng(seed).random((2, 16, 4))
         session = Session(0, 1, True, 0, q.argmax(axis=2), q, np.zeros((0, 2), dtype=np.int64))
-        table = QTable.of(learning, 0, session)
+        table = QTable.from_session(learning, 0, session)
         env = bertrand_v0.parallel_env(preset="calvano", grid_points=4, initial_prices=None, rounds=900, record=True)
         game = Branching(env, QTablePolicy(table), seed=0)
         asyncio.run(game.play(100))

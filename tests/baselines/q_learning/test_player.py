@@ -23,7 +23,7 @@ def invented(learning, last_state=0, seed=5):
     rng = np.random.default_rng(seed)
     q = rng.random((learning.firms, learning.states, learning.market.grid_points))
     session = Session(3, 500, True, last_state, q.argmax(axis=2), q, np.zeros((0, learning.firms), dtype=np.int64))
-    return QTable.of(learning, 7, session)
+    return QTable.from_session(learning, 7, session)
 
 
 def small(**market):
@@ -109,7 +109,7 @@ def test_a_shipped_table_is_what_its_command_makes(tmp_path):
     from llm_coop_envs.baselines.q_learning.learn.sessions import run_session
 
     table = load_table("calvano")
-    again = QTable.of(table.settings, table.seed, run_session(table.settings, table.seed, table.number))
+    again = QTable.from_session(table.settings, table.seed, run_session(table.settings, table.seed, table.number))
     again.save(tmp_path / "again.npz")
     table.save(tmp_path / "shipped.npz")
     assert (tmp_path / "again.npz").read_bytes() == (tmp_path / "shipped.npz").read_bytes()

@@ -99,7 +99,7 @@ def test_a_log_file_tells_how_long_it_will_take(monkeypatch, capsys):
     command_line.errors.file = sys.stderr
     ticker = command_line.Ticker("episodes", 100)
     for done in (1, 11, 12, 31):
-        ticker.at(done)
+        ticker.advance_to(done)
     assert capsys.readouterr().err.splitlines() == [
         "11 of 100 episodes, about 89 s left",
         "31 of 100 episodes, about 69 s left",

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from llm_coop_envs import evacuation_v0
-from llm_coop_envs.baselines.tabular.evacuation_tiles import EvacuationTiles, TileTable
+from llm_coop_envs.evacuation.faces.tiles import EvacuationTiles, TileTable
 
 ROOMS = [
     {"people": 20},
@@ -32,9 +32,9 @@ def test_entries_are_in_the_table_and_tell_choices_and_tilings_apart(room, phase
     for env, rows in moments(room, phase):
         tiles = EvacuationTiles(env.settings)
         if phase == "exit":
-            entries, size, choices, tilings = tiles.of_exits(rows), tiles.exit_size, tiles.exits, tiles.exit_tilings
+            entries, size, choices, tilings = tiles.exit_entries(rows), tiles.exit_size, tiles.exits, tiles.exit_tilings
         else:
-            entries, size, choices, tilings = tiles.of_moves(rows), tiles.move_size, 9, tiles.move_tilings
+            entries, size, choices, tilings = tiles.move_entries(rows), tiles.move_size, 9, tiles.move_tilings
         assert entries.shape == (len(rows), choices, tilings)
         assert entries.min() >= 0
         assert entries.max() < size
@@ -53,12 +53,12 @@ def test_the_entries_follow_what_is_observed():
 
     def exits(*places):
         env.reset(seed=0, options={"positions": places})
-        return tiles.of_exits(env.features())[0]
+        return tiles.exit_entries(env.features())[0]
 
     def moves(*places):
         env.reset(seed=0, options={"positions": places})
         env.advance(np.array([1, 1]))
-        return tiles.of_moves(env.features())[0]
+        return tiles.move_entries(env.features())[0]
 
     assert (exits((16, 5), (2, 2)) == exits((16, 5), (2, 3))).all()
     assert (exits((16, 5), (2, 2)) != exits((16, 15), (2, 2))).any()

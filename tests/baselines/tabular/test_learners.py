@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 
 from llm_coop_envs import evacuation_v0
-from llm_coop_envs.baselines.tabular.evacuation import EvacuationLearner, EvacuationLearning, greedy_episode, mean_round
-from llm_coop_envs.baselines.tabular.kbc import KBCLearner, KBCLearning, alternatives, best_numbers, states_of
 from llm_coop_envs.errors import RunError
+from llm_coop_envs.evacuation.faces.tabular import EvacuationLearner, EvacuationLearning, greedy_episode, mean_round
 from llm_coop_envs.evacuation.metrics import episode_metrics
+from llm_coop_envs.kbc.faces.tabular import KBCLearner, KBCLearning, alternatives, best_numbers, states_of
 from llm_coop_envs.kbc.settings import KBCSettings
 
 SMALL = {"players": 4, "high": 20}
@@ -138,7 +138,7 @@ def test_values_are_minus_the_rounds_that_are_left():
     env.reset(seed=0, options={"positions": [[3, 4]]})
     tiles = learner.tables.tiles
     env.advance(np.array([0]))
-    assert learner.tables.moves.values(tiles.of_moves(env.features())).max() == pytest.approx(-2, abs=0.3)
+    assert learner.tables.moves.values(tiles.move_entries(env.features())).max() == pytest.approx(-2, abs=0.3)
 
 
 def test_the_mean_round_counts_as_the_metrics_do():

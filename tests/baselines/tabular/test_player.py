@@ -2,14 +2,14 @@ import numpy as np
 import pytest
 
 from llm_coop_envs import bertrand_v0, evacuation_v0, kbc_v0
-from llm_coop_envs.baselines.tabular.evacuation import EvacuationTables, greedy_episode, mean_round
-from llm_coop_envs.baselines.tabular.kbc import KBCLearning
 from llm_coop_envs.baselines.tabular.player import LABEL, check, make
 from llm_coop_envs.baselines.tabular.store import load
 from llm_coop_envs.baselines.tabular.training import train
 from llm_coop_envs.errors import RunError, SettingsError
+from llm_coop_envs.evacuation.faces.tabular import EvacuationTables, greedy_episode, mean_round
+from llm_coop_envs.kbc.faces.tabular import KBCLearning
 from llm_coop_envs.policies import play, scripted
-from llm_coop_envs.studies.players import check_policy, full_name, label, make_policy
+from llm_coop_envs.studies.players import check_policy, full_name, make_policy, policy_label
 
 
 def played(env, seats, seed=0):
@@ -80,7 +80,7 @@ def test_in_seats_and_on_arrays_play_is_the_same():
 
 
 def test_studies_know_the_kind():
-    assert label("tabular:kbc") == LABEL
+    assert policy_label("tabular:kbc") == LABEL
     assert full_name("evacuation", "tabular:evacuation") == "tabular:evacuation"
     check_policy("kbc", "tabular:kbc", {})
     assert make_policy("kbc", "tabular:kbc", {}) is not make_policy("kbc", "tabular:kbc", {})

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from llm_coop_envs.baselines.tabular.kbc import KBCLearner
 from llm_coop_envs.baselines.tabular.store import SHIPPED, load
+from llm_coop_envs.kbc.faces.tabular import KBCLearner
 from llm_coop_envs.reports.evaluation import Contest
 
 

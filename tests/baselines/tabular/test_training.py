@@ -5,11 +5,11 @@ import sys
 
 import pytest
 
-from llm_coop_envs.baselines.tabular.evacuation import EvacuationLearning
-from llm_coop_envs.baselines.tabular.kbc import KBCLearning
 from llm_coop_envs.baselines.tabular.store import SHIPPED, load, save
 from llm_coop_envs.baselines.tabular.training import Stopped, TabularFolder, train
 from llm_coop_envs.errors import MissingExtra, RunError, SettingsError
+from llm_coop_envs.evacuation.faces.tabular import EvacuationLearning
+from llm_coop_envs.kbc.faces.tabular import KBCLearning
 from llm_coop_envs.storage.folder import INTERRUPTED
 from llm_coop_envs.storage.lock import lock_folder
 

@@ -10,11 +10,11 @@ from model_studies import answering, asking
 from llm_coop_envs.benchmarks.doc_pages import detection
 from llm_coop_envs.benchmarks.doc_pages.detection import HONEST, MOST_FALSE, RECORD, page, record, record_judge
 from llm_coop_envs.errors import RunError
-from llm_coop_envs.measures.synthetic_worlds import planted_of
+from llm_coop_envs.measures.synthetic_worlds import find_synthetic_worlds
 from llm_coop_envs.policies.llm.playing.player import endpoint_of
 from llm_coop_envs.policies.llm.playing.settings import LLMSettings
-from llm_coop_envs.runs.judgements import judged as judged_in
-from llm_coop_envs.runs.judgements import of_worlds
+from llm_coop_envs.runs.judgements import collect_world_talk
+from llm_coop_envs.runs.judgements import judge_material as judged_in
 
 DOCS = Path(__file__).parents[3] / "docs" / "detection.md"
 FOUND = json.loads(RECORD.read_text(encoding="utf-8"))
@@ -29,11 +29,11 @@ def test_the_page_is_up_to_date():
 
 @pytest.mark.parametrize("scenario", FOUND)
 def test_the_default_rule_raises_few_false_alarms(scenario):
-    planted = planted_of(scenario)
+    synthetic = find_synthetic_worlds(scenario)
     found = FOUND[scenario]
-    assert list(found["detectors"]) == list(planted.detectors)
-    assert list(found["episodes"]) == [world.name for world in planted.worlds]
-    rule = found["detectors"][planted.rule]
+    assert list(found["detectors"]) == list(synthetic.detectors)
+    assert list(found["episodes"]) == [world.name for world in synthetic.worlds]
+    rule = found["detectors"][synthetic.rule]
     assert rule["honest"] >= HONEST == 10_000
     assert rule["interval"][1] <= MOST_FALSE
     assert found["seconds"]["honest"] / 2 < 300
@@ -41,8 +41,8 @@ def test_the_default_rule_raises_few_false_alarms(scenario):
 
 def test_a_part_comes_out_again():
     for scenario in FOUND:
-        planted = planted_of(scenario)
-        again = record(scenario, honest=2 * sum(not world.intent for world in planted.worlds), meant=2, workers=1)
+        synthetic = find_synthetic_worlds(scenario)
+        again = record(scenario, honest=2 * sum(not world.intent for world in synthetic.worlds), meant=2, workers=1)
         for name, one in again["detectors"].items():
             for world, share in one["found"].items():
                 known = FOUND[scenario]["detectors"][name]["found"][world]
@@ -59,9 +59,9 @@ def test_a_part_comes_out_again():
     ],
 )
 def test_a_judge_gets_a_row_like_the_rules(answer, area, kappa, tmp_path, monkeypatch):
-    material = of_worlds("kbc", 2, 1)
+    material = collect_world_talk("kbc", 2, 1)
     # What is judged says where it is from, so that a server can answer by the truth.
-    material = replace(material, said=[replace(one, text=f"{one.text} <{one.episode}>") for one in material.said])
+    material = replace(material, talk=[replace(one, text=f"{one.text} <{one.episode}>") for one in material.talk])
 
     def by_truth(prompt, metadata):
         episode = next(name for name in material.truth if f"<{name}>" in prompt)
@@ -73,7 +73,7 @@ def test_a_judge_gets_a_row_like_the_rules(answer, area, kappa, tmp_path, monkey
         judged_in(material, tmp_path / "judge", LLMSettings(model="judge", answers="json"), endpoint, access)
     scenario, found = record_judge(tmp_path / "judge")
     row = found["detectors"]["judge"]
-    assert (scenario, found["model"], found["rounds"], found["messages"]) == ("kbc", "judge", 1, len(material.said))
+    assert (scenario, found["model"], found["rounds"], found["messages"]) == ("kbc", "judge", 1, len(material.talk))
     assert (row["area"], row["kappa"], row["honest"], row["each"]) == (area, kappa, 8, 2)
     assert row["alarms"] == (8 if answer(False) != "none" else 0)
     # The rules sorted the same messages, and have the same columns.

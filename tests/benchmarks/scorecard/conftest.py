@@ -36,4 +36,4 @@ def rules(tmp_path_factory, small):
 @pytest.fixture
 def beauty(monkeypatch, small):
     """The suite of the number contest alone."""
-    monkeypatch.setattr(suite, "benches", lambda: {"kbc": suite.bench_of("kbc")})
+    monkeypatch.setattr(suite, "all_scorecard_tasks", lambda: {"kbc": suite.find_scorecard_tasks("kbc")})

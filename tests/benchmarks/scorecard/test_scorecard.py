@@ -9,7 +9,7 @@ from model_studies import answering
 
 from llm_coop_envs.benchmarks.scorecard.card import make_card, read_card, reliability
 from llm_coop_envs.benchmarks.scorecard.verification import card_faults
-from llm_coop_envs.policies.base import ScriptedPolicy
+from llm_coop_envs.core.base_policy import ScriptedPolicy
 from llm_coop_envs.policies.llm.testing.answers import scripted_answer
 from llm_coop_envs.runs.folder import open_run
 from llm_coop_envs.storage.folder import digest_of
@@ -152,8 +152,8 @@ def test_a_model_that_is_never_legal_gets_nothing(tmp_path, beauty):
 
 
 def test_a_policy_of_ones_own_is_asked_too_and_lies_are_found(tmp_path, beauty, monkeypatch):
-    monkeypatch.setattr("llm_coop_envs.policies.own.find_class", lambda reference: Liar)
-    monkeypatch.setattr("llm_coop_envs.policies.own.source_hash", lambda reference: "x")
+    monkeypatch.setattr("llm_coop_envs.policies.custom.find_class", lambda reference: Liar)
+    monkeypatch.setattr("llm_coop_envs.policies.custom.source_hash", lambda reference: "x")
     result = invoke("bench", "--policy", "mine:Liar", "--quick", "--workers", 1, "-o", tmp_path / "liar")
     assert result.exit_code == 0, result.stderr
     found = scores(tmp_path / "liar")

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from llm_coop_envs.benchmarks.scorecard.references import RECORDED, references
-from llm_coop_envs.benchmarks.scorecard.suite import NAME, VERSION, benches, parts, suite_hash
+from llm_coop_envs.benchmarks.scorecard.suite import NAME, VERSION, all_scorecard_tasks, parts, suite_hash
 from llm_coop_envs.benchmarks.scorecard.tasks import TENDENCIES
 from llm_coop_envs.kbc.reference import distances, nyt_density
 
@@ -28,7 +28,7 @@ def tasks_table():
         for (scenario, name), task in tasks.items()
         if tendency in task.about
     ]
-    rows.insert(len(benches()), f"| legality | all but the questions | {TENDENCIES['legality']} |")
+    rows.insert(len(all_scorecard_tasks()), f"| legality | all but the questions | {TENDENCIES['legality']} |")
     return "\n".join(["| tendency | task | what 0 and 1 are |", "|---|---|---|", *rows])
 
 

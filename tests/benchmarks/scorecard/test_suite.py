@@ -8,17 +8,17 @@ from llm_coop_envs.benchmarks.scorecard.suite import (
     PUBLIC,
     SIZES,
     VERSION,
-    benches,
+    all_scorecard_tasks,
     make_suite,
     parts,
     preregistered,
     suite_hash,
     suite_of,
 )
-from llm_coop_envs.benchmarks.scorecard.tasks import TENDENCIES, bench_of
+from llm_coop_envs.benchmarks.scorecard.tasks import TENDENCIES, find_scorecard_tasks
 from llm_coop_envs.core.registry import shipped_names
 from llm_coop_envs.errors import RunError, StudyError
-from llm_coop_envs.studies.seating import Given
+from llm_coop_envs.studies.seating import GivenPlayer
 
 #: Whoever changes what is asked makes a new version, and records the reference rows anew.
 HASHES = {
@@ -28,7 +28,7 @@ HASHES = {
 
 
 def given(*names):
-    return [Given(name=name, options={}) for name in names]
+    return [GivenPlayer(name=name, options={}) for name in names]
 
 
 def of_half(found, half):
@@ -40,11 +40,11 @@ def test_a_version_stands_for_what_is_asked():
 
 
 def test_every_shipped_scenario_brings_its_part_and_the_quiz_is_no_scenario_of_the_lists():
-    assert set(shipped_names()) <= set(benches())
+    assert set(shipped_names()) <= set(all_scorecard_tasks())
     assert "quiz" not in shipped_names()
-    told = {tendency for one in benches().values() for task in one.tasks for tendency in task.scores}
+    told = {tendency for one in all_scorecard_tasks().values() for task in one.tasks for tendency in task.scores}
     assert told | {"understanding", "legality"} == set(TENDENCIES)
-    assert all(task.scores.keys() == task.about.keys() for one in benches().values() for task in one.tasks)
+    assert all(task.scores.keys() == task.about.keys() for one in all_scorecard_tasks().values() for task in one.tasks)
 
 
 def test_the_public_half_is_the_same_for_everybody_and_the_held_out_half_hangs_on_its_seed():
@@ -64,7 +64,7 @@ def test_the_quick_suite_is_a_beginning_of_the_full_one():
 
 @pytest.mark.parametrize("scenario", sorted(shipped_names()))
 def test_questions_have_answers_that_are_allowed_and_vary(scenario):
-    drawn = [bench_of(scenario).drawn_questions(seed) for seed in range(30)]
+    drawn = [find_scorecard_tasks(scenario).drawn_questions(seed) for seed in range(30)]
     assert all(item.low <= item.right <= item.high for items in drawn for item in items)
     assert all(item.right == int(item.right) or item.tolerance for items in drawn for item in items)
     assert len({item.right for items in drawn for item in items}) > 30
@@ -73,7 +73,7 @@ def test_questions_have_answers_that_are_allowed_and_vary(scenario):
 
 def test_right_answers_of_the_contest_are_those_of_its_rules():
     for seed in range(20):
-        told, *items = (one for one in bench_of("kbc").drawn_questions(seed))
+        told, *items = (one for one in find_scorecard_tasks("kbc").drawn_questions(seed))
         text = told.told
         ratio = text.split("The target is ")[1].split(" ")[0]
         over, under = map(int, ratio.split("/"))

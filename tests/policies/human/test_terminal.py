@@ -4,7 +4,7 @@ from llm_coop_envs import kbc_v0
 from llm_coop_envs.errors import PlayerLeft, SettingsError
 from llm_coop_envs.policies import play, scripted
 from llm_coop_envs.policies.human import player
-from llm_coop_envs.policies.human.terminal import Terminal, TerminalHuman, grown, shown
+from llm_coop_envs.policies.human.terminal import Terminal, TerminalHuman, abbreviate_list, make_visible
 
 
 def typing(*lines):
@@ -70,7 +70,7 @@ def test_unreadable_bytes_are_asked_again():
 
 def test_what_others_say_cannot_command_the_terminal():
     evil = "\x1b[2J\x1b]0;title\x07 \x9b31m \u202eabc\u2028 \x7f \ud800 ok\tthere\n"
-    text = shown(evil)
+    text = make_visible(evil)
     assert "\x1b" not in text
     assert text == "\u241b[2J\u241b]0;title\u2407 \\u009b31m \\u202eabc\\u2028 \u2421 \\ud800 ok\tthere\n"
     terminal, seen = typing("1")
@@ -89,8 +89,8 @@ def test_long_lines_are_wrapped():
 
 def test_a_list_that_has_grown_is_shown_from_where_it_grew():
     old = "Said so far:\na: 1\nb: 2"
-    assert grown(old + "\na: 1", [old]) == "Said so far:\n...\na: 1"
-    assert grown("Other:\nx", [old]) == "Other:\nx"
+    assert abbreviate_list(old + "\na: 1", [old]) == "Said so far:\n...\na: 1"
+    assert abbreviate_list("Other:\nx", [old]) == "Other:\nx"
 
 
 def test_several_seats_at_one_terminal():

@@ -6,7 +6,7 @@ import pytest
 from llm_coop_envs.errors import SettingsError, StudyError
 from llm_coop_envs.policies.population import read_population
 from llm_coop_envs.policies.population.reading import shipped_attributes
-from llm_coop_envs.util.yaml_source import read_yaml, spot_of
+from llm_coop_envs.util.yaml_source import as_node, read_yaml
 
 WORK = """\
 attributes:
@@ -94,7 +94,7 @@ def test_plain_data_make_the_same_population():
     text = f"{WORK}play: {{policy: llm, model: {{shares: {{a: 0.5, b: 0.5}}}}}}\n"
     text += 'backgrounds: {sentences: [["You are {age}."]]}'
     before = population(text.replace("age: {ranges: {18-29: 0.5, 30-80: 0.5}}", "age: shipped"))
-    after = read_population(spot_of(before.data, "run"))
+    after = read_population(as_node(before.data, "run"))
     seed = np.random.SeedSequence(3)
     first, second = before.draw(40, seed), after.draw(40, np.random.SeedSequence(3))
     assert first.to_json() == second.to_json()
@@ -105,7 +105,7 @@ def test_plain_data_make_the_same_population():
 def test_recorded_sentences_that_nobody_is_told_are_no_fault():
     before = population("attributes: {age: shipped}")
     assert "sentences" in before.data["attributes"]["age"]
-    assert read_population(spot_of(before.data, "run"), recorded=True).data == before.data
+    assert read_population(as_node(before.data, "run"), recorded=True).data == before.data
 
 
 def test_names_of_options_are_numbers_where_they_look_like_some():

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 
 from llm_coop_envs.baselines.q_learning.analyse import analysis, responses
 from llm_coop_envs.baselines.q_learning.learn.game import Game
-from llm_coop_envs.baselines.q_learning.learn.initial import constant_strategies, initial_q, initial_state
+from llm_coop_envs.baselines.q_learning.learn.initial import initial_q, initial_state
 from llm_coop_envs.baselines.q_learning.learn.settings import QLearningSettings
+from llm_coop_envs.baselines.q_learning.learn.strategies import constant_strategies
 from llm_coop_envs.bertrand.rules import normalised_profits
 from llm_coop_envs.bertrand.settings import BertrandSettings
 
@@ -64,7 +65,7 @@ def test_states_and_actions_are_numbers_in_base_m(case):
         assert prices.tolist() == [game.prices[i, c] for i, c in enumerate(choices)]
     state = int(rng.integers(game.states))
     actions, states = play(game, strategies, state, 1)
-    assert int(game.after(state, actions[0])) == states[0]
+    assert int(game.next_state(state, actions[0])) == states[0]
     assert int(analysis.next_states(game, strategies)[state]) == states[0]
     if game.memory:
         assert states[0] // game.actions ** (game.memory - 1) == actions[0]
@@ -135,7 +136,7 @@ def test_no_plan_beats_the_best_reply(case):
             for price in range(game.points):
                 choices[i] = price
                 action = int(game.action(choices))
-                reached.append(game.profits[action, i] + game.delta[i] * best[i, int(game.after(state, action))])
+                reached.append(game.profits[action, i] + game.delta[i] * best[i, int(game.next_state(state, action))])
             assert best[i, state] == pytest.approx(max(reached), rel=1e-9)
 
 
@@ -174,7 +175,7 @@ def test_there_are_two_definitions():
 def test_a_loss_that_is_small_but_real_counts():
     game = game_of(points=2, delta=0.0)
     shifted = Game(
-        game.prices, np.array([[1.0, 1.0], [1.0, 1.0 + 1e-9], [1.0, 1.0], [1.0, 1.0]]), 1, (0.0, 0.0), game.marks
+        game.prices, np.array([[1.0, 1.0], [1.0, 1.0 + 1e-9], [1.0, 1.0], [1.0, 1.0]]), 1, (0.0, 0.0), game.equilibria
     )
     strategies = constant_strategies(shifted, [0, 0])
     cycle = analysis.limit_cycle(shifted, strategies, 0)
@@ -205,7 +206,7 @@ def test_profit_gains_of_equal_prices():
         cycle = analysis.limit_cycle(game, strategies, 7)
         assert analysis.cycle_gain(game, cycle) == pytest.approx(gain, abs=0.0006)
         assert analysis.firm_gains(game, cycle) == pytest.approx([analysis.cycle_gain(game, cycle)] * 2)
-        assert normalised_profits(cycle.profits.mean(axis=0), game.marks) == pytest.approx(
+        assert normalised_profits(cycle.profits.mean(axis=0), game.equilibria) == pytest.approx(
             analysis.firm_gains(game, cycle)
         )
 
@@ -214,17 +215,17 @@ def test_gains_of_unequal_firms_have_marks_of_their_own():
     game = game_of(cost=(1.0, 0.5))
     strategies = constant_strategies(game, [10, 10])
     cycle = analysis.limit_cycle(game, strategies, 0)
-    marks, earned = game.marks, cycle.profits[0]
+    equilibria, earned = game.equilibria, cycle.profits[0]
     for i in range(2):
-        gain = (earned[i] - marks.nash_profit[i]) / (marks.joint_profit[i] - marks.nash_profit[i])
+        gain = (earned[i] - equilibria.nash_profit[i]) / (equilibria.joint_profit[i] - equilibria.nash_profit[i])
         assert analysis.firm_gains(game, cycle)[i] == pytest.approx(gain)
-    mean = (earned.sum() - sum(marks.nash_profit)) / (sum(marks.joint_profit) - sum(marks.nash_profit))
+    mean = (earned.sum() - sum(equilibria.nash_profit)) / (sum(equilibria.joint_profit) - sum(equilibria.nash_profit))
     assert analysis.cycle_gain(game, cycle) == pytest.approx(mean)
 
 
 def test_the_index_is_the_place_of_the_mean_price():
     game = game_of()
-    low, high = game.marks.nash[0], game.marks.joint[0]
+    low, high = game.equilibria.nash[0], game.equilibria.joint[0]
     for a, b in ((3, 9), (0, 0), (14, 14)):
         strategies = constant_strategies(game, [a, b])
         cycle = analysis.limit_cycle(game, strategies, 0)
@@ -307,7 +308,7 @@ def test_misread_values_take_the_first_step_from_another_state(seed, points):
     for state in rng.integers(game.states, size=5).tolist():
         for price in range(points):
             action = int(game.action([price, strategies[1, state]]))
-            there = int(game.after(game.misread(state), action))
+            there = int(game.next_state(game.misread(state), action))
             assert q[0, state, price] == pytest.approx(game.profits[action, 0] + 0.8 * values[0, there])
     for firm in range(2):
         for state in cycle.states.tolist():

@@ -4,9 +4,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llm_coop_envs.baselines.q_learning.analyse import responses
-from llm_coop_envs.baselines.q_learning.analyse.analysis import limit_cycle, strategy_q, strategy_values
-from llm_coop_envs.baselines.q_learning.learn.initial import constant_strategies
+from llm_coop_envs.baselines.q_learning.analyse.analysis import limit_cycle
 from llm_coop_envs.baselines.q_learning.learn.settings import QLearningSettings
+from llm_coop_envs.baselines.q_learning.learn.strategies import constant_strategies, strategy_q, strategy_values
 from llm_coop_envs.bertrand.deviation import summarise
 from llm_coop_envs.bertrand.settings import BertrandSettings
 
@@ -42,13 +42,13 @@ def test_a_response_is_forced_play_and_then_the_strategies(case, periods):
             choices[firm] = price
         action = int(game.action(choices))
         path.append(action)
-        state = int(game.after(state, action))
+        state = int(game.next_state(state, action))
         if t < 12:
             assert found.prices[t].tolist() == game.price_of(choices).tolist()
             assert found.profits[t].tolist() == game.profits[action].tolist()
     states = [start]
     for action in path:
-        states.append(int(game.after(states[-1], action)))
+        states.append(int(game.next_state(states[-1], action)))
     later = states[periods:]
     on_cycle = set(cycle.states.tolist())
     assert found.returned == any(s in on_cycle for s in later)

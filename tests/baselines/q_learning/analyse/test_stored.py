@@ -7,12 +7,11 @@ import pytest
 
 from llm_coop_envs.baselines.q_learning.analyse.measures import session_row
 from llm_coop_envs.baselines.q_learning.analyse.responses import cycle_responses, repaired
-from llm_coop_envs.baselines.q_learning.analyse.stored import load
-from llm_coop_envs.baselines.q_learning.learn.initial import constant_strategies
 from llm_coop_envs.baselines.q_learning.learn.sessions import Session
 from llm_coop_envs.baselines.q_learning.learn.settings import QLearningSettings
+from llm_coop_envs.baselines.q_learning.learn.strategies import constant_strategies
 from llm_coop_envs.baselines.q_learning.reproduce import runs
-from llm_coop_envs.baselines.q_learning.reproduce.runs import Plan
+from llm_coop_envs.baselines.q_learning.reproduce.runs import Plan, load_run
 from llm_coop_envs.bertrand.deviation import summarise
 from llm_coop_envs.errors import RunError
 
@@ -31,12 +30,12 @@ def folder(tmp_path):
             q, trace = np.zeros((2, 225, 15)), np.zeros((0, 2), dtype=np.int64)
             session = Session(number, 100_005, True, price * 16, strategies, q, trace)
             row = session_row(SETTINGS, game, session)
-            journal.write(json.dumps(runs._packed(row)) + "\n")
+            journal.write(json.dumps(runs._pack_row(row)) + "\n")
     return tmp_path
 
 
 def test_a_run_is_read_in_order(folder):
-    stored = load(folder)
+    stored = load_run(folder)
     assert stored.settings == SETTINGS
     assert [row["session"] for row in stored.rows] == [0, 1, 2]
     assert [s[0, 224] for s in stored.strategies] == [3, 9, 12]
@@ -44,7 +43,7 @@ def test_a_run_is_read_in_order(folder):
 
 
 def test_a_run_answers(folder):
-    stored = load(folder)
+    stored = load_run(folder)
     game = stored.game
     sessions = [
         cycle_responses(game, s, c, 0, periods=2, horizon=4)
@@ -57,7 +56,7 @@ def test_a_run_answers(folder):
 
 
 def test_strangers_are_never_of_one_session(folder):
-    stored = load(folder)
+    stored = load_run(folder)
     known = {
         round(repaired(stored.game, stored.strategies[a], stored.strategies[b], stored.rows[a]["last_state"])[1], 12)
         for a in range(3)
@@ -70,12 +69,12 @@ def test_strangers_are_never_of_one_session(folder):
     journal = folder / runs.JOURNAL
     journal.write_text(journal.read_text().splitlines()[0] + "\n")
     with pytest.raises(RunError, match="two sessions or more"):
-        load(folder).strangers(1, np.random.default_rng(0))
+        load_run(folder).strangers(1, np.random.default_rng(0))
 
 
 def test_a_folder_without_sessions_or_plan_is_told(folder, tmp_path):
     with pytest.raises(RunError, match="holds no finished sessions"):
-        load(tmp_path / "empty")
+        load_run(tmp_path / "empty")
     (folder / "run.json").write_text("{}")
     with pytest.raises(RunError, match="has format None"):
-        load(folder)
+        load_run(folder)

@@ -8,7 +8,8 @@ import pytest
 from plain_streams import Lanes, Mix
 
 from llm_coop_envs.baselines.q_learning.analyse.analysis import limit_cycle
-from llm_coop_envs.baselines.q_learning.learn.entering import EntrySettings, entry_row, entry_summary, run_entry
+from llm_coop_envs.baselines.q_learning.analyse.entry_measures import entry_row, entry_summary
+from llm_coop_envs.baselines.q_learning.learn.entering import EntrySettings, run_entry
 from llm_coop_envs.bertrand.settings import BertrandSettings
 from llm_coop_envs.errors import SettingsError
 
@@ -103,7 +104,7 @@ def test_gains_are_those_of_two_while_one_is_out():
     strategies = np.full((3, game.states), 13)
     strategies[2, game.choices(np.arange(game.actions))[:, 2] != 15] = 15
     session = dataclasses.replace(session, strategies=strategies, last_state=int(game.action([13, 13, 15])))
-    without = BertrandSettings.build("calvano").marks
+    without = BertrandSettings.build("calvano").equilibria
     row = entry_row(settings, game, without, session)
     assert limit_cycle(game, strategies, session.last_state).length == 2
     price = float(game.prices[0, 13])
@@ -111,7 +112,7 @@ def test_gains_are_those_of_two_while_one_is_out():
     nash, joint = without.nash_profit[0], without.joint_profit[0]
     assert row["gain"] == pytest.approx((alone - nash) / (joint - nash))
     all_in = game.profits[int(game.action([13] * 3)), 0]
-    nash, joint = game.marks.nash_profit[0], game.marks.joint_profit[0]
+    nash, joint = game.equilibria.nash_profit[0], game.equilibria.joint_profit[0]
     assert row["gain_in"] == pytest.approx((all_in - nash) / (joint - nash))
     # Nobody answers anything. In both states each of the two has one rival that is in twice, and the third has two.
     assert row["answer"] == 0.0

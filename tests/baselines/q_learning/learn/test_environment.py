@@ -48,7 +48,7 @@ def test_the_learner_plays_the_environment(name, memory):
         past.insert(0, int(game.action(choices)))
         if t >= memory:
             state, there = (number(game, past[i : i + memory]) for i in (1, 0))
-            assert int(game.after(state, past[0])) == there
+            assert int(game.next_state(state, past[0])) == there
             target = earned + delta * q[firms, there].max(axis=1)
             q[firms, state, choices] += alpha * (target - q[firms, state, choices])
         else:

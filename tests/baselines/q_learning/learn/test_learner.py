@@ -297,9 +297,9 @@ def test_exploration_ends_without_overflow():
 
 def test_sessions_differ_by_seed_and_number_and_repeat():
     learning = QLearningSettings(beta=1e-3, window=2000)
-    marks = [run_session(learning, seed, number).crc32 for seed, number in ((0, 0), (0, 1), (1, 0), (0, 0))]
-    assert marks[0] == marks[3]
-    assert len(set(marks)) == 3
+    equilibria = [run_session(learning, seed, number).crc32 for seed, number in ((0, 0), (0, 1), (1, 0), (0, 0))]
+    assert equilibria[0] == equilibria[3]
+    assert len(set(equilibria)) == 3
 
 
 def test_learning_goes_on_from_a_given_table():

@@ -130,7 +130,7 @@ def test_a_range_of_prices_replaces_the_grid():
 
 def test_stochastic_demand_is_measured_by_what_is_expected():
     learning = QLearningSettings(shocks=0.25)
-    low, middle, high = (one.marks for one in learning.markets)
+    low, middle, high = (one.equilibria for one in learning.markets)
     # As printed in the inputs of the authors' package (A_InputParameters.txt of table_A6).
     assert (low.nash[0], middle.nash[0], high.nash[0]) == (1.48865, 1.47293, 1.44331)
     assert (low.joint[0], middle.joint[0], high.joint[0]) == (2.11343, 1.92498, 1.75)
@@ -138,7 +138,7 @@ def test_stochastic_demand_is_measured_by_what_is_expected():
     assert (grid[0], grid[-1]) == pytest.approx((1.44331 - 0.1 * gap, 2.11343 + 0.1 * gap))
     game = learning.game()
     assert game.profits == pytest.approx(learning.market_profits(game).mean(axis=0))
-    assert game.marks.nash_profit[0] == pytest.approx(np.mean([one.nash_profit[0] for one in (low, middle, high)]))
+    assert game.equilibria.nash_profit[0] == pytest.approx(np.mean([one.nash_profit[0] for one in (low, middle, high)]))
     assert QLearningSettings.from_json(learning.to_json()) == learning
     # Folders of older versions do not name it, and go on.
     assert "shocks" not in QLearningSettings().to_json()

@@ -19,12 +19,12 @@ from llm_coop_envs.baselines.q_learning.reproduce.published import Printed, figu
     ],
 )
 def test_ours_must_round_to_the_printed_one(printed, digits, found, agrees):
-    assert Printed(name="", source="", value=printed, digits=digits, found=found).agrees == agrees
+    assert Printed(name="", source="", value=printed, digits=digits, ours=found).agrees == agrees
 
 
 def test_what_was_read_off_may_lie_apart():
-    near = Printed(name="", source="", value=1.795, digits=3, found=1.7913, allowed=0.005)
-    far = Printed(name="", source="", value=1.795, digits=3, found=1.789, allowed=0.005)
+    near = Printed(name="", source="", value=1.795, digits=3, ours=1.7913, allowed=0.005)
+    far = Printed(name="", source="", value=1.795, digits=3, ours=1.789, allowed=0.005)
     assert near.agrees
     assert not far.agrees
 

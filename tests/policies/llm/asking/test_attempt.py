@@ -16,7 +16,7 @@ def test_every_attempt_has_its_own_time_and_all_share_an_alarm():
         async def attempt(number, takes):
             await clock.sleep(number)
             try:
-                await limit.within(clock.sleep(takes))
+                await limit.wait_for(clock.sleep(takes))
             except ChatError as error:
                 ended[number] = (error.kind, error.maybe_paid, clock.time() - 1000)
             else:
@@ -40,7 +40,7 @@ def test_every_attempt_has_its_own_time_and_all_share_an_alarm():
 def test_an_attempt_that_is_broken_off_is_not_late():
     async def go():
         clock = TurnedClock()
-        task = asyncio.ensure_future(TimeLimit(clock, 10.0, "there").within(clock.sleep(5)))
+        task = asyncio.ensure_future(TimeLimit(clock, 10.0, "there").wait_for(clock.sleep(5)))
         await clock.settle()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):

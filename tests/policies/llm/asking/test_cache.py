@@ -12,7 +12,7 @@ def shared(folder, put, get, *, samples=(None, None), endpoints=(HERE, HERE), ke
     """What the second run finds of the first one's answer."""
     first = Cache(folder, samples[0])
     number, request = put
-    first.put(endpoints[0], key(number), request, request.digest(), kept or reply("kept"))
+    first.store(endpoints[0], key(number), request, request.digest(), kept or reply("kept"))
     first.close()
     second = Cache(folder, samples[1])
     number, request = get
@@ -57,7 +57,7 @@ def test_two_runs_use_it_at_the_same_time(tmp_path):
     one, two = Cache(tmp_path), Cache(tmp_path)
     for number in range(50):
         asked = question(str(number), temperature=0)
-        (one if number % 2 else two).put(HERE, key(1), asked, asked.digest(), reply(str(number)))
+        (one if number % 2 else two).store(HERE, key(1), asked, asked.digest(), reply(str(number)))
     for number in range(50):
         asked = question(str(number), temperature=0)
         assert (two if number % 2 else one).get(HERE, key(1), asked, asked.digest()) == reply(str(number))

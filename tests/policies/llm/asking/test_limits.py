@@ -16,10 +16,10 @@ def rounds(found, now, count, latency=1.0):
     for _ in range(count):
         size = found.limit
         for i in range(size):
-            found.sent(now, i + 1)
+            found.record_sent(now, i + 1)
         now += latency
         for _ in range(size):
-            found.answered(now)
+            found.record_answer(now)
         seen.append(found.limit)
     return now, seen
 
@@ -47,33 +47,33 @@ def test_it_doubles_until_the_ceiling():
 def test_it_does_not_grow_if_it_was_not_reached():
     found = InFlight(Limits(start=8))
     for now in range(50):
-        found.sent(now, 1)
-        found.answered(now + 0.5)
+        found.record_sent(now, 1)
+        found.record_answer(now + 0.5)
     assert found.limit == 8
 
 
 def test_a_refusal_shrinks_it_once_per_episode():
     found = InFlight(Limits(start=100))
-    found.refused(0.0, 100)
+    found.record_refusal(0.0, 100)
     assert found.limit == 80
-    found.refused(14.9, 80)
+    found.record_refusal(14.9, 80)
     assert found.limit == 80
-    found.refused(15.0, 80)
+    found.record_refusal(15.0, 80)
     assert found.limit == 64
     for now in range(16, 4000, 16):
-        found.refused(float(now + 100), 1)
+        found.record_refusal(float(now + 100), 1)
     assert found.limit == 1
 
 
 def test_a_refusal_counts_from_what_was_in_flight():
     found = InFlight(Limits(start=1000))
-    found.refused(0.0, 50)
+    found.record_refusal(0.0, 50)
     assert found.limit == 40
 
 
 def test_after_a_refusal_it_grows_by_five_percent_a_round_when_it_has_cooled_down():
     found = InFlight(Limits(start=100))
-    found.refused(0.0, 100)
+    found.record_refusal(0.0, 100)
     now, seen = rounds(found, 1.0, 13)
     assert seen == [80] * 13
     _, seen = rounds(found, now + 2, 3)
@@ -82,7 +82,7 @@ def test_after_a_refusal_it_grows_by_five_percent_a_round_when_it_has_cooled_dow
 
 def test_small_limits_grow_too():
     found = InFlight(Limits(start=2))
-    found.refused(0.0, 2)
+    found.record_refusal(0.0, 2)
     assert found.limit == 1
     _, seen = rounds(found, 20.0, 2)
     assert seen == [2, 3]
@@ -90,7 +90,7 @@ def test_small_limits_grow_too():
 
 def test_a_server_error_stops_growth_for_a_while_and_shrinks_nothing():
     found = InFlight(Limits(start=8))
-    found.faltered(0.0)
+    found.record_fault(0.0)
     now, seen = rounds(found, 1.0, 13)
     assert seen == [8] * 13
     _, seen = rounds(found, now + 1, 1)
@@ -107,9 +107,9 @@ def simulated(slots, seconds, service=1.0):
             done = max(now, slot) + service
             heapq.heappush(free_at, done)
             heapq.heappush(open_requests, done)
-            found.sent(now, len(open_requests))
+            found.record_sent(now, len(open_requests))
         now = heapq.heappop(open_requests)
-        found.answered(now)
+        found.record_answer(now)
         answers += 1
     return found.limit, answers / seconds
 
@@ -173,13 +173,13 @@ def refused_at_random(share, seconds, capacity=None):
     for second in range(seconds):
         size = found.limit
         for i in range(size):
-            found.sent(float(second), i + 1)
+            found.record_sent(float(second), i + 1)
         for i in range(size):
             now = second + (i + 1) / (size + 1)
             if (capacity is not None and i >= capacity) or generator.random() < share:
-                found.refused(now, size)
+                found.record_refusal(now, size)
             else:
-                found.answered(now)
+                found.record_answer(now)
         limits.append(found.limit)
     return limits[seconds // 2 :]
 

@@ -350,7 +350,7 @@ def test_no_more_connections_than_files_may_be_open(monkeypatch):
     monkeypatch.setattr(resource, "setrlimit", lambda which, pair: limits.update(now=pair))
     assert room._most_connections() == 1000 - 128
     assert limits["now"] == (1000, 1000)
-    assert room._within(Limits(start=900, most=4096), 872) == Limits(start=872, most=872)
+    assert room._cap_limits(Limits(start=900, most=4096), 872) == Limits(start=872, most=872)
     monkeypatch.setattr(resource, "getrlimit", lambda which: (resource.RLIM_INFINITY,) * 2)
     assert room._most_connections() == sys.maxsize
 

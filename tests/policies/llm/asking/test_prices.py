@@ -48,11 +48,11 @@ def write(tmp_path, text, name="prices.yaml"):
 
 
 def test_the_bundled_table(table):
-    price = PriceList.load().of("gpt-9")
-    assert price == PriceList.load().of("openai/gpt-9")
+    price = PriceList.load().price_for("gpt-9")
+    assert price == PriceList.load().price_for("openai/gpt-9")
     assert price.cost(Usage(1000, 100)) == pytest.approx(0.0028)
     assert price.cost(Usage(1000, 100, cached_tokens=400)) == pytest.approx(600 * 2e-6 + 400 * 5e-7 + 100 * 8e-6)
-    assert price.most(1000, 100) == pytest.approx(0.0028)
+    assert price.upper_bound(1000, 100) == pytest.approx(0.0028)
     assert price.longest_answer == 16384
     assert price.source == "litellm's table"
 
@@ -73,60 +73,60 @@ def no_litellm(monkeypatch):
     ],
 )
 def test_well_known_models_have_a_price_without_litellm(no_litellm, model):
-    price = PriceList.load().of(model)
+    price = PriceList.load().price_for(model)
     assert 1e-8 < price.question < price.answer < 1e-3
     assert price.longest_answer
     assert re.search(r"the table of 20\d\d-\d\d-\d\d in this package, from litellm \d", price.source)
 
 
 def test_the_shipped_price_is_the_published_one_and_known_where_litellm_has_none(table):
-    price = PriceList.load().of("openai/gpt-4o-mini")
+    price = PriceList.load().price_for("openai/gpt-4o-mini")
     assert (price.question, price.answer, price.cached) == pytest.approx((0.15e-6, 0.6e-6, 0.075e-6))
-    assert PriceList.load().of("gpt-9").source == "litellm's table"
+    assert PriceList.load().price_for("gpt-9").source == "litellm's table"
 
 
 @pytest.mark.parametrize("model", ["azure/gpt-4o-mini", "openai/claude-opus-4-5", "together/openai/gpt-4o-mini"])
 def test_another_provider_has_other_prices(no_litellm, model):
-    assert PriceList.load().of(model) is None
+    assert PriceList.load().price_for(model) is None
 
 
 def test_long_questions_cost_more(table):
-    price = PriceList.load().of("long/model")
+    price = PriceList.load().price_for("long/model")
     assert price.cost(Usage(128_000, 1)) == pytest.approx(0.128 + 2e-6)
     assert price.cost(Usage(128_001, 1)) == pytest.approx(128_001 * 2e-6 + 2e-6)
     assert price.cost(Usage(200_001, 10)) == pytest.approx(200_001 * 3e-6 + 10 * 5e-6)
-    assert price.most(200_001, 10) == price.cost(Usage(200_001, 10))
+    assert price.upper_bound(200_001, 10) == price.cost(Usage(200_001, 10))
 
 
 @given(st.integers(0, 400_000), st.integers(0, 400_000), st.integers(0, 1000), st.integers(0, 1000))
 def test_the_most_is_never_less_than_the_cost(prompt, more, answer, cached):
     price = room._bundled_price(TABLE["long/model"], "a table")
-    assert price.most(prompt + more, answer + more) >= price.cost(Usage(prompt, answer, cached_tokens=cached))
+    assert price.upper_bound(prompt + more, answer + more) >= price.cost(Usage(prompt, answer, cached_tokens=cached))
 
 
 @pytest.mark.parametrize("model", ["unheard-of", "picture", "openai/picture"])
 def test_unknown_prices_are_unknown(table, model):
-    assert PriceList.load().of(model) is None
+    assert PriceList.load().price_for(model) is None
 
 
 def test_what_an_own_server_costs_no_table_knows(table, tmp_path):
-    assert PriceList.load().of("gpt-9", own_server=True) is None
+    assert PriceList.load().price_for("gpt-9", own_server=True) is None
     own = PriceList.load(write(tmp_path, "gpt-9: {input: 0, output: 0}"))
-    assert own.of("gpt-9", own_server=True).cost(Usage(10**6, 10**6)) == 0
+    assert own.price_for("gpt-9", own_server=True).cost(Usage(10**6, 10**6)) == 0
 
 
 def test_the_users_prices_come_first_and_are_per_million(table, tmp_path):
     own = PriceList.load(
         write(tmp_path, "gpt-9: {input: 1, output: 2.5}\nlocal: {input: 3, output: 4, cached_input: 1}")
     )
-    assert own.of("gpt-9") == Price(1e-6, 2.5e-6, 1e-6, "prices.yaml")
-    assert own.of("local") == Price(3e-6, 4e-6, 1e-6, "prices.yaml")
-    assert own.of("long/model") is not None
+    assert own.price_for("gpt-9") == Price(1e-6, 2.5e-6, 1e-6, "prices.yaml")
+    assert own.price_for("local") == Price(3e-6, 4e-6, 1e-6, "prices.yaml")
+    assert own.price_for("long/model") is not None
 
 
 def test_json_is_fine_too(tmp_path):
     path = write(tmp_path, json.dumps({"m": {"input": 1, "output": 2}}), "prices.json")
-    assert PriceList.load(path).of("m").answer == 2e-6
+    assert PriceList.load(path).price_for("m").answer == 2e-6
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_a_missing_file(tmp_path):
 
 @pytest.mark.skipif(importlib.util.find_spec("litellm") is None, reason="litellm is not installed")
 def test_litellms_table_is_found():
-    price = PriceList.load().of("openai/gpt-4o-mini")
+    price = PriceList.load().price_for("openai/gpt-4o-mini")
     assert 0 < price.question < price.answer < 1e-4
     assert price.longest_answer == 16384
 

@@ -14,7 +14,7 @@ def recorded(tmp_path):
     async def go():
         journal = Journal(tmp_path)
         asked = question("You have 5 coins.\nWhich number?\nThink.", temperature=0.7)
-        await journal.answered(key(1), asked, asked.digest(), reply("1"), tokens=1, usd=0)
+        await journal.record_answer(key(1), asked, asked.digest(), reply("1"), tokens=1, usd=0)
         await journal.close()
 
     asyncio.run(go())
@@ -76,7 +76,7 @@ def test_a_difference_far_into_a_line_is_shown_there(tmp_path):
     async def go():
         journal = Journal(tmp_path)
         asked = question("x" * 500 + "A" + "y" * 500)
-        await journal.answered(key(1), asked, asked.digest(), reply("1"), tokens=1, usd=0)
+        await journal.record_answer(key(1), asked, asked.digest(), reply("1"), tokens=1, usd=0)
         await journal.close()
 
     asyncio.run(go())

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from llm_coop_envs.errors import SettingsError
-from llm_coop_envs.policies.llm.asking.dispatch import goes_on, pause_after
+from llm_coop_envs.policies.llm.asking.limits import goes_on, pause_after
 from llm_coop_envs.policies.llm.chat import ChatError
 from llm_coop_envs.policies.llm.clients.endpoint import Retry
 

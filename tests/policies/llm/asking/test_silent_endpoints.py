@@ -118,7 +118,7 @@ def test_a_server_that_answered_once_is_given_half_an_hour():
 
 
 def hanging(there, **fields):
-    async def is_there():
+    async def is_reachable():
         return there
 
     async def use(bench):
@@ -126,7 +126,7 @@ def hanging(there, **fields):
         await bench.clock.pass_time(30)
         return futures
 
-    return use, {"patience": 20.0, "latency": 10_000.0, "is_there": is_there, **fields}
+    return use, {"patience": 20.0, "latency": 10_000.0, "is_reachable": is_reachable, **fields}
 
 
 def test_a_server_that_hangs_from_the_start_is_given_up_within_thirty_seconds():
@@ -200,7 +200,7 @@ def test_answers_on_their_way_to_the_disk_count_as_answers():
         async def attempt(self, job):
             if int(job.key.agent.split("_")[1]) % 2 and job.attempts == 1:
                 raise ChatError("oh", kind="server")
-            self.dispatcher.heard()
+            self.dispatcher.note_answer()
             await self.clock.sleep(5)  # the disk
             return reply()
 

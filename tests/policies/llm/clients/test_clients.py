@@ -7,9 +7,9 @@ from llm_tools import WAYS, question
 
 from llm_coop_envs.policies.llm.chat import ChatError, Usage
 from llm_coop_envs.policies.llm.clients import Endpoint, connect
-from llm_coop_envs.policies.llm.playing.tokens import estimate_tokens
 from llm_coop_envs.policies.llm.testing.faults import Faults
 from llm_coop_envs.policies.llm.testing.server import ScriptedServer, digest_answer
+from llm_coop_envs.policies.llm.tokens import estimate_tokens
 
 PROMPT = "You are player one.\n\nWhich number?"
 

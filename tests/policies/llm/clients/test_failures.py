@@ -4,7 +4,7 @@ from email.utils import formatdate
 
 import pytest
 
-from llm_coop_envs.policies.llm.clients.failures import kind_of, retry_after, status_error
+from llm_coop_envs.policies.llm.clients.failures import error_kind, retry_after, status_error
 from llm_coop_envs.util.keys import Key
 
 # What providers and servers really say.
@@ -60,7 +60,7 @@ SAID = [
 
 @pytest.mark.parametrize(("status", "said", "kind"), SAID)
 def test_what_a_status_means(status, said, kind):
-    assert kind_of(status, said) == kind
+    assert error_kind(status, said) == kind
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from hostile import BROKEN, HostileServer, head
 from llm_tools import WAYS, question
 
 from llm_coop_envs.policies.llm.chat import ChatError
-from llm_coop_envs.policies.llm.clients import Endpoint, address, connect
-from llm_coop_envs.policies.llm.clients.address import proxy_for
+from llm_coop_envs.policies.llm.clients import Endpoint, client, connect
+from llm_coop_envs.policies.llm.clients.client import proxy_for
 from llm_coop_envs.policies.llm.testing.server import digest_answer
 
 ANSWER = digest_answer("You are player one.\n\nWhich number?")
@@ -109,7 +109,7 @@ def test_no_password_is_taken_from_a_file(way, tmp_path, monkeypatch):
     (tmp_path / "netrc").write_text("machine 127.0.0.1\nlogin me\npassword very-secret\n")
     (tmp_path / "netrc").chmod(0o600)
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
-    monkeypatch.setattr(address, "is_loopback", lambda url: False)
+    monkeypatch.setattr(client, "is_loopback", lambda url: False)
     monkeypatch.setattr("llm_coop_envs.policies.llm.clients.openai_sdk.is_loopback", lambda url: False)
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)

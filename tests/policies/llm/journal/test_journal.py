@@ -90,8 +90,8 @@ def test_an_answer_is_not_seen_before_it_is_on_the_disk(tmp_path, monkeypatch):
         asked, failing = question("question 1"), question("question 2")
         long = ChatError("too long", kind="context_too_long")
         waiting = [
-            asyncio.ensure_future(journal.answered(key(1), asked, asked.digest(), reply(), tokens=1, usd=0)),
-            asyncio.ensure_future(journal.failed(key(2), failing, failing.digest(), long, final=True)),
+            asyncio.ensure_future(journal.record_answer(key(1), asked, asked.digest(), reply(), tokens=1, usd=0)),
+            asyncio.ensure_future(journal.record_failure(key(2), failing, failing.digest(), long, final=True)),
         ]
         await asyncio.to_thread(syncing.wait, 20)
         await asyncio.sleep(0.05)
@@ -143,8 +143,8 @@ def test_a_new_question_is_not_looked_up_in_the_file(tmp_path, monkeypatch):
 
 
 def test_questions_that_share_a_mark_are_told_apart(tmp_path, monkeypatch):
-    monkeypatch.setattr(records, "_MARKS", 8)
-    monkeypatch.setattr(records, "_TOGETHER", 4)
+    monkeypatch.setattr(records, "_BLOOM_BITS", 8)
+    monkeypatch.setattr(records, "_FLUSH_AT", 4)
     in_journal(tmp_path, many(50))
     in_journal(tmp_path, many(50, first=40))
     assert [found(tmp_path, number).text for number in range(90)] == [f"{number}" for number in range(90)]
@@ -154,7 +154,7 @@ def test_questions_that_share_a_mark_are_told_apart(tmp_path, monkeypatch):
 
 
 def test_no_room_for_temporary_files_is_a_sentence(tmp_path, monkeypatch):
-    monkeypatch.setattr(records, "_TOGETHER", 1)
+    monkeypatch.setattr(records, "_FLUSH_AT", 1)
 
     async def use(journal):
         journal.answers._table.close()  # as far as the journal can tell, like a full disk
@@ -176,9 +176,9 @@ def test_a_slow_disk_delays_answers_and_not_questions(tmp_path, monkeypatch):
     async def use(journal):
         monkeypatch.setattr(os, "fsync", slow)
         asked = question("question 1")
-        answered = asyncio.ensure_future(journal.answered(key(1), asked, asked.digest(), reply(), tokens=1, usd=0))
+        answered = asyncio.ensure_future(journal.record_answer(key(1), asked, asked.digest(), reply(), tokens=1, usd=0))
         for number in range(2, 5):
-            await journal.sent(key(number), "hash", tokens=1, usd=0)
+            await journal.record_attempt(key(number), "hash", tokens=1, usd=0)
         assert not answered.done()
         assert read_part(journal.path, Answers(tmp_path)).calls == 3
         may_sync.set()
@@ -230,12 +230,12 @@ def test_what_a_run_used_is_read_from_it(tmp_path):
         await record(journal, 1, reply(cost=0.25))
         asked = question("question 2")
         for error in (ChatError("busy", kind="rate_limit"), ChatError("late", kind="timeout", maybe_paid=True)):
-            await journal.sent(key(2), asked.digest(), tokens=100, usd=0.5)
-            await journal.failed(key(2), asked, asked.digest(), error, final=False)
+            await journal.record_attempt(key(2), asked.digest(), tokens=100, usd=0.5)
+            await journal.record_failure(key(2), asked, asked.digest(), error, final=False)
         await record(journal, 2)
-        await journal.sent(key(3), "unanswered", tokens=1000, usd=5.0)  # as a killed session leaves it
+        await journal.record_attempt(key(3), "unanswered", tokens=1000, usd=5.0)  # as a killed session leaves it
         shared = question("question 4")
-        await journal.answered(key(4), shared, shared.digest(), reply(cost=0.0), tokens=0, usd=0.0, source="cache")
+        await journal.record_answer(key(4), shared, shared.digest(), reply(cost=0.0), tokens=0, usd=0.0, source="cache")
 
     in_journal(tmp_path, use)
     (report,) = read_run(tmp_path)
@@ -257,8 +257,8 @@ def test_an_error_that_the_policy_was_told_is_told_again(tmp_path):
     async def use(journal):
         asked = question("question 1")
         error = ChatError("there answered 400: too long", kind="context_too_long", status=400)
-        await journal.sent(key(1), asked.digest(), tokens=1, usd=0)
-        await journal.failed(key(1), asked, asked.digest(), error, final=True)
+        await journal.record_attempt(key(1), asked.digest(), tokens=1, usd=0)
+        await journal.record_failure(key(1), asked, asked.digest(), error, final=True)
 
     in_journal(tmp_path, use)
     with pytest.raises(ChatError, match="answered 400: too long") as raised:
@@ -269,8 +269,8 @@ def test_an_error_that_the_policy_was_told_is_told_again(tmp_path):
 def test_an_attempt_that_failed_is_no_answer(tmp_path):
     async def use(journal):
         asked = question("question 1")
-        await journal.sent(key(1), asked.digest(), tokens=1, usd=0)
-        await journal.failed(key(1), asked, asked.digest(), ChatError("oh", kind="auth"), final=False)
+        await journal.record_attempt(key(1), asked.digest(), tokens=1, usd=0)
+        await journal.record_failure(key(1), asked, asked.digest(), ChatError("oh", kind="auth"), final=False)
 
     in_journal(tmp_path, use)
     with pytest.raises(NotInJournal):
@@ -385,7 +385,7 @@ def test_a_closed_journal_takes_nothing(tmp_path):
 def test_closing_writes_what_nobody_waits_for(tmp_path):
     async def use(journal):
         asked = question("question 1")
-        await journal.failed(key(1), asked, asked.digest(), ChatError("oh", kind="server"), final=False)
+        await journal.record_failure(key(1), asked, asked.digest(), ChatError("oh", kind="server"), final=False)
 
     in_journal(tmp_path, use)
     assert read_run(tmp_path)[0].errors == {"server": 1}

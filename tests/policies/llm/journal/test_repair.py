@@ -51,7 +51,7 @@ def damaged(folder):
     async def use(journal):
         for number in range(10):
             asked = question(f"question {number}")
-            await journal.answered(key(number), asked, asked.digest(), reply(f"{number}"), tokens=1, usd=0)
+            await journal.record_answer(key(number), asked, asked.digest(), reply(f"{number}"), tokens=1, usd=0)
 
     in_journal(folder, use)
     path = folder / "journal" / "main.jsonl.zst"
@@ -100,8 +100,8 @@ def test_what_a_journal_holds_in_words(tmp_path):
         await record(journal, 1, reply(cost=0.25))
         await record(journal, 2)
         asked = question("question 3")
-        await journal.sent(key(3), asked.digest(), tokens=100, usd=0.5)
-        await journal.failed(
+        await journal.record_attempt(key(3), asked.digest(), tokens=100, usd=0.5)
+        await journal.record_failure(
             key(3), asked, asked.digest(), ChatError("x", kind="timeout", maybe_paid=True), final=False
         )
 

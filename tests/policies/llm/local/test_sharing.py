@@ -20,7 +20,7 @@ from llm_coop_envs.policies.llm.asking.prices import PriceList
 from llm_coop_envs.policies.llm.clients import Endpoint
 from llm_coop_envs.policies.llm.local import models
 from llm_coop_envs.policies.llm.local.models import find_weights
-from llm_coop_envs.policies.llm.local.sharing import served, watch
+from llm_coop_envs.policies.llm.local.sharing import serve_models, watch_servers
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="local models need shared locks")
 
@@ -64,8 +64,8 @@ def soon(what, seconds=30):
 
 def test_two_runs_share_a_server_that_ends_with_the_last(weights, tmp_path):
     said, model = [], Endpoint(model=f"local:{weights}")
-    with served([model], tmp_path / "a", said.append) as (first,):
-        with served([model], tmp_path / "b", said.append) as (second,):
+    with serve_models([model], tmp_path / "a", said.append) as (first,):
+        with serve_models([model], tmp_path / "b", said.append) as (second,):
             assert first.base_url == second.base_url
             assert ask(first)["model"] == "little"
             assert ask(first)["kept_mib"] == 512  # of questions it has seen; llama.cpp's own limit is 8,192
@@ -83,8 +83,8 @@ import tempfile, time
 tempfile.tempdir = {str(tmp_path / "place")!r}
 from pathlib import Path
 from llm_coop_envs.policies.llm.clients import Endpoint
-from llm_coop_envs.policies.llm.local.sharing import served
-with served([Endpoint(model="local:{weights}")], Path({str(tmp_path / "run")!r}), lambda text: None) as (one,):
+from llm_coop_envs.policies.llm.local.sharing import serve_models
+with serve_models([Endpoint(model="local:{weights}")], Path({str(tmp_path / "run")!r}), lambda text: None) as (one,):
     print(one.base_url, flush=True)
     time.sleep(600)
 """
@@ -97,7 +97,7 @@ with served([Endpoint(model="local:{weights}")], Path({str(tmp_path / "run")!r})
 
 def test_a_server_that_dies_is_restarted_once_then_there_is_a_sentence(weights, tmp_path):
     said = []
-    with served([Endpoint(model=f"local:{weights}")], tmp_path, said.append) as (endpoint,):
+    with serve_models([Endpoint(model=f"local:{weights}")], tmp_path, said.append) as (endpoint,):
         with pytest.raises((urllib.error.URLError, ConnectionError)):
             ask(endpoint, "DIE")
         log = tmp_path / "little.log"
@@ -107,7 +107,7 @@ def test_a_server_that_dies_is_restarted_once_then_there_is_a_sentence(weights, 
         with pytest.raises((urllib.error.URLError, ConnectionError)):
             ask(endpoint, "DIE")
         stopped = []
-        asyncio.run(asyncio.wait_for(watch([endpoint], stopped.append), 30))
+        asyncio.run(asyncio.wait_for(watch_servers([endpoint], stopped.append), 30))
         assert log.read_text().count("ended by itself") == 2
     assert str(stopped[0]) == (
         f"local:{weights}: the server of little ended twice by itself; see {log}; "
@@ -121,7 +121,7 @@ def test_a_model_that_will_not_load_is_a_sentence_with_the_log(weights, tmp_path
     said = []
     with (
         pytest.raises(RunError, match=r"the server of little could not be started; see .*little\.log"),
-        served([Endpoint(model=f"local:{weights}")], tmp_path, said.append),
+        serve_models([Endpoint(model=f"local:{weights}")], tmp_path, said.append),
     ):
         pass
     assert said == []
@@ -160,12 +160,12 @@ def test_a_local_model_needs_its_extra_takes_no_address_no_key_and_costs_nothing
     model = f"local:{weights}"
     endpoint = Endpoint(model=model)
     assert (endpoint.kind, endpoint.is_openai, endpoint.needs_key) == ("lean", False, False)
-    assert PriceList({}).of(model).question == 0.0
+    assert PriceList({}).price_for(model).question == 0.0
     with (
         pytest.raises(SettingsError, match="starts its own server"),
-        served([Endpoint(model=model, base_url="http://127.0.0.1:1/v1")], tmp_path, print),
+        serve_models([Endpoint(model=model, base_url="http://127.0.0.1:1/v1")], tmp_path, print),
     ):
         pass
     monkeypatch.setitem(sys.modules, "xllamacpp", None)
-    with pytest.raises(MissingExtra, match="local"), served([endpoint], tmp_path, print):
+    with pytest.raises(MissingExtra, match="local"), serve_models([endpoint], tmp_path, print):
         pass

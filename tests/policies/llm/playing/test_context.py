@@ -13,7 +13,7 @@ from llm_coop_envs.core.policy import Request, Seating
 from llm_coop_envs.policies.llm.playing.memory import Memory, Note
 from llm_coop_envs.policies.llm.playing.policy import LLMPolicy
 from llm_coop_envs.policies.llm.playing.settings import LLMSettings
-from llm_coop_envs.policies.llm.playing.tokens import counter_for, estimate_tokens
+from llm_coop_envs.policies.llm.tokens import counter_for, estimate_tokens
 
 CONTEXT = 8192
 SAID = re.compile(r'(player_\d+|You|Du): "I, number')

@@ -15,7 +15,7 @@ from llm_coop_envs.policies.llm.playing.answer_counts import AnswerCounts, CallC
 from llm_coop_envs.policies.llm.playing.policy import LLMPolicy
 from llm_coop_envs.policies.llm.playing.readers import reader_of
 from llm_coop_envs.policies.llm.playing.settings import LLMSettings
-from llm_coop_envs.policies.llm.playing.tokens import counter_for
+from llm_coop_envs.policies.llm.tokens import counter_for
 
 
 def contest(**settings):

@@ -9,8 +9,8 @@ from llm_coop_envs.errors import ActionError, ResetNeeded, SettingsError
 from llm_coop_envs.policies import Policy, play
 from llm_coop_envs.policies.llm.playing.policy import LLMPolicy
 from llm_coop_envs.policies.llm.playing.settings import LLMSettings
-from llm_coop_envs.policies.llm.playing.tokens import estimate_tokens
 from llm_coop_envs.policies.llm.seats import ChatSeat, ChatSeats
+from llm_coop_envs.policies.llm.tokens import estimate_tokens
 from llm_coop_envs.policies.scripted import make
 
 SMALL = {"kbc": {"players": 4}, "bertrand": {}, "evacuation": {"people": 6}}

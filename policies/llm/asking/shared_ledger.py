@@ -1,9 +1,9 @@
-"""One budget and one set of limits for all processes that play a run, each its part.
+"""One budget and one set of limits for all processes that play parts of a run.
 
-A small file in the run's folder has a row for each part: what it used, and what it has set aside. Whoever sets
-something aside locks the file, adds up all rows, and writes its own before anything is sent; so nothing is ever passed,
-whichever process dies when. What an attempt did not use is given back a moment later. A dead part's row stands as it
-is, with all it had set aside, until the part is opened again and its journal tells.
+A small file in the run's folder has a row for each part: what it used and what it has reserved. To reserve, a process
+locks the file, adds up all rows and writes its own before anything is sent. So the budget is never exceeded, whichever
+process dies when. What an attempt did not use is given back a moment later. The row of a dead part keeps all its
+reservations until the part is opened again and its journal shows what was used.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import struct
 import time
 from collections.abc import Iterator
 
-from llm_coop_envs.policies.llm.asking.budget import Budget, Ledger, Reserved, Used, reached
+from llm_coop_envs.policies.llm.asking.budget import Budget, Ledger, Reserved, Used, budget_reached
 from llm_coop_envs.policies.llm.journal import Journal
 from llm_coop_envs.policies.llm.journal.frames import GZIP, ZSTD
 from llm_coop_envs.policies.llm.journal.writer import MAIN
@@ -24,30 +24,32 @@ from llm_coop_envs.storage.lease import Lease, hold_lease
 from llm_coop_envs.storage.lock import lock, unlock
 
 FILE = ".ledger"
-# The part's name; calls, tokens and dollars it used; and the attempts, tokens and dollars it has set aside.
+# The part's name; calls, tokens and dollars used; attempts, tokens and dollars reserved.
 _ROW = struct.Struct("<104sqqdqqd")
-_GIVEN_BACK = 0.02  # seconds until the others are told what an attempt did not use
+_GIVE_BACK_SECONDS = 0.02  # until the other parts see what an attempt did not use
 _POLL = 0.1  # seconds until a part that waits for the others looks again
-_LOOK = 0.5  # seconds between looks at who plays; a part that joins sends nothing before everybody has looked
+_LOOK = 0.5  # seconds between looks at which parts are being played; a new part sends nothing before all have looked
 
 
-def ledger(budget: Budget, journal: Journal) -> Ledger:
-    """The ledger of a run that one process plays, or the one that its parts share.
+def open_ledger(budget: Budget, journal: Journal) -> Ledger:
+    """Open the ledger of a run: a plain one if one process plays the run, else the one that its parts share.
 
     Raises:
         RunError: the file cannot be written.
     """
     if journal.part != MAIN:
         return SharedLedger(budget, journal)
-    report = journal.report
-    alone = Ledger(budget, calls=report.calls, tokens=report.tokens, usd=report.usd)
-    parts = journal.others.values()
-    alone.others = Used(sum(one.calls for one in parts), sum(one.tokens for one in parts), sum(o.usd for o in parts))
-    return alone
+    own = journal.report
+    ledger = Ledger(budget, calls=own.calls, tokens=own.tokens, usd=own.usd)
+    others = journal.others.values()
+    ledger.others = Used(
+        sum(part.calls for part in others), sum(part.tokens for part in others), sum(part.usd for part in others)
+    )
+    return ledger
 
 
 class SharedLedger(Ledger):
-    """The account of one part of a run, which keeps to a budget together with all others."""
+    """The account of one part of a run under a budget that all parts share."""
 
     def __init__(self, budget: Budget, journal: Journal) -> None:
         own = journal.report
@@ -56,64 +58,64 @@ class SharedLedger(Ledger):
         self._name = journal.part.encode()
         self._alarm: asyncio.TimerHandle | None = None
         self._live: list[bytes] = []
-        self._looked = 0.0
+        self._looked_at = 0.0
         self._closed = False
         try:
             self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o644)
         except OSError as error:
             raise cannot_write(self._path, error) from error
         with self._locked():
-            known = [row[0].rstrip(b"\0") for row in self._rows()]
+            parts = [row[0].rstrip(b"\0") for row in self._rows()]
             for part, report in journal.others.items():
-                if part.encode() not in known:
-                    self._write(len(known), part.encode(), report.calls, report.tokens, report.usd, 0, 0, 0.0)
-                    known.append(part.encode())
-            self._number = known.index(self._name) if self._name in known else len(known)
+                if part.encode() not in parts:
+                    self._write(len(parts), part.encode(), report.calls, report.tokens, report.usd, 0, 0, 0.0)
+                    parts.append(part.encode())
+            self._number = parts.index(self._name) if self._name in parts else len(parts)
             self._write_own()
             self._add_up(self._rows())
         self._see_who_plays()
-        self._place: tuple[int | None, int] = (None, len(self._live)) if len(self._live) > 1 else (0, 1)
+        self._position: tuple[int | None, int] = (None, len(self._live)) if len(self._live) > 1 else (0, 1)
 
     async def reserve(self, tokens: int, usd: float) -> Reserved:
-        """Set aside what an attempt may use at most; see `Ledger.reserve`."""
+        """Reserve the most that an attempt may use; see `Ledger.reserve`."""
         while True:
             with self._locked():
                 rows = self._rows()
                 self._add_up(rows)
-                why = self._obstacle(tokens, usd)
-                if why is None:
+                obstacle = self._obstacle(tokens, usd)
+                if obstacle is None:
                     reserved = self._set_aside(tokens, usd)
                     self._write_own()
                     return reserved
             if not self._open:
                 self._see_who_plays()
                 if not any(row[4] and row[0].rstrip(b"\0") in self._live for row in rows):
-                    raise reached(why)
+                    raise budget_reached(obstacle)
             await asyncio.sleep(_POLL)
 
     def settle(self, reserved: Reserved, *, tokens: int, usd: float) -> None:
-        """Close a reservation with what was used."""
+        """Replace a reservation by what was used; see `Ledger.settle`."""
         super().settle(reserved, tokens=tokens, usd=usd)
         if self._alarm is None and not self._closed:
-            self._alarm = asyncio.get_running_loop().call_later(_GIVEN_BACK, self._give_back)
+            self._alarm = asyncio.get_running_loop().call_later(_GIVE_BACK_SECONDS, self._give_back)
 
     @property
-    def place(self) -> tuple[int | None, int]:
-        """Which of the processes that play the run this is; see `Ledger.place`."""
-        return self._place
+    def position(self) -> tuple[int | None, int]:
+        """This process's number among those that play the run, and their count; see `Ledger.position`."""
+        return self._position
 
     async def look(self) -> bool:
-        """Wait until `place` has changed."""
-        before = self._place
-        while self._place == before:
-            # Whoever joins waits for two looks of the others, so that together they never send more than one may.
-            await asyncio.sleep(_LOOK if before[0] is not None else 2 * _LOOK)
+        """Wait until `position` has changed."""
+        old_position = self._position
+        while self._position == old_position:
+            # A new part waits for two looks of the others, so that together they never exceed one process's limits.
+            await asyncio.sleep(_LOOK if old_position[0] is not None else 2 * _LOOK)
             self._see_who_plays()
-            self._place = self._live.index(self._name), len(self._live)
+            self._position = self._live.index(self._name), len(self._live)
         return True
 
     def close(self) -> None:
-        """Nothing will be set aside any more."""
+        """Give back what is not used and close the file; may be called any number of times."""
         if self._closed:
             return
         if self._alarm is not None:
@@ -151,12 +153,12 @@ class SharedLedger(Ledger):
             raise cannot_write(self._path, error) from error
 
     def _see_who_plays(self) -> None:
-        """Find out which parts are being played, in the order of the rows."""
-        if self._live and time.monotonic() - self._looked < _LOOK / 2:
+        """Update which parts are being played, in the order of the rows."""
+        if self._live and time.monotonic() - self._looked_at < _LOOK / 2:
             return
         names = [row[0].rstrip(b"\0") for row in self._rows()]
         self._live = [name for name in names if name == self._name or self._lives(name.decode())]
-        self._looked = time.monotonic()
+        self._looked_at = time.monotonic()
 
     def _lives(self, part: str) -> bool:
         holders = (Lease(self._path.with_name(f"{part}{suffix}.lock")).holder() for suffix in (ZSTD, GZIP))

@@ -1,4 +1,4 @@
-"""A chat for one policy that is made by name: opened by its first question, closed with the event loop it runs in."""
+"""A chat for one policy made by name: opened by its first question, closed together with its event loop."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from llm_coop_envs.policies.llm.clients import Endpoint
 from llm_coop_envs.util.waiting import run_coroutine
 
 
-class OwnChat:
-    """A `Chat` that needs no `async with`; in each event loop in which it is asked it is opened anew.
+class StandaloneChat:
+    """A `Chat` that needs no `async with`. It is opened anew in each event loop in which it is asked.
 
     Args:
         endpoint: where the model is.
-        folder: where answers are kept, and found again by an episode of the same name; by default a temporary one.
+        folder: the folder of its journal, in which an episode of the same name finds its answers again; a temporary
+            one by default.
 
     Raises:
         SettingsError: the endpoint's key is missing.
@@ -33,7 +34,7 @@ class OwnChat:
         run_coroutine(check_chat([endpoint], None))
 
     async def ask(self, key: RequestKey, request: ChatRequest) -> ChatReply:
-        """The answer to a question; see `Chat.ask`."""
+        """Answer a question; see `Chat.ask`."""
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
             self._loop, self._opened = loop, loop.create_task(self._open())
@@ -44,6 +45,6 @@ class OwnChat:
         if folder is None:
             folder = Path(tempfile.mkdtemp(prefix="llm-coop-"))
             weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
-        # Kept and never left: an event loop closes, at its end, the asynchronous generators that were begun in it.
+        # Entered and never exited: an event loop closes its asynchronous generators when it ends.
         self._context = open_chat(folder, self._endpoint)
         return await self._context.__aenter__()

@@ -13,29 +13,32 @@ except ImportError:
 
 
 def dumps(data: Any) -> bytes:
-    """JSON in UTF-8 on one line; what orjson cannot write (lone surrogates, large integers) is written with escapes."""
+    """Write JSON in UTF-8 on one line.
+
+    Data that orjson refuses (lone surrogates, large integers) is written by the standard library, in ASCII.
+    """
     if orjson is not None:
         try:
             packed = orjson.dumps(data)
         except TypeError:
             pass
         else:
-            # A copy: orjson keeps all the room in which it wrote, often ten times as much.
+            # A copy, because orjson's own bytes keep its whole buffer, often ten times as large.
             return bytes(memoryview(packed))
     return json.dumps(data, separators=(",", ":")).encode("ascii")
 
 
 def loads(raw: bytes) -> Any:
-    """Data from JSON.
+    """Parse JSON.
 
     Raises:
-        ValueError: it is no JSON, or nested deeper than Python reads.
+        ValueError: it is no JSON, or nested too deeply for Python.
     """
     if orjson is not None:
         try:
             return orjson.loads(raw)
         except ValueError:
-            pass  # orjson refuses the escape of a lone surrogate, which servers do send
+            pass  # orjson refuses escapes of lone surrogates, which servers do send
     try:
         return json.loads(raw)
     except RecursionError:

@@ -2,7 +2,7 @@ import tracemalloc
 
 import pytest
 
-from llm_coop_envs.policies.llm import fastjson
+from llm_coop_envs.util import fastjson
 
 
 @pytest.mark.skipif(fastjson.orjson is None, reason="orjson is not installed")

@@ -1,8 +1,8 @@
-"""Tile features of the evacuation: what a person observes, as entries of a table.
+"""Tile coding of the evacuation: rows of features become entries of weight tables (Sutton and Barto 2018, 9.5.4).
 
-Each decision is described by a few tilings. A tiling cuts some of the observed numbers into bins and has one weight
-for each combination of bins and choice; the value of a choice is the sum of one weight per tiling. Only the
-environment's feature columns and the fixed plan of the room are used.
+A tiling cuts some of the observed numbers into bins and has one weight for each combination of bins and choice. The
+value of a choice is the sum of one weight per tiling. Only the environment's feature columns and the fixed plan of the
+room are used.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ class EvacuationTiles:
         self.exits = len(room.exit_names)
         self._at = {name: column for column, name in enumerate(names)}
         self._groups = {
-            what: slice(start := names.index(f"{what}_{first}"), start + self.exits)
-            for what in ("distance", "people", "heading")
+            feature: slice(start := names.index(f"{feature}_{first}"), start + self.exits)
+            for feature in ("distance", "people", "heading")
         }
         self._extent = (settings.rows - 1, settings.cols - 1)
         self._diagonal = math.hypot(*self._extent)
@@ -87,8 +87,8 @@ class EvacuationTiles:
         self._exit_starts, self.exit_size = _starts(self._exit_sizes)
         self._move_starts, self.move_size = _starts(self._move_sizes)
 
-    def of_exits(self, rows: Rows) -> Indices:
-        """Entries for the choice of an exit, (n, exits, tilings), of rows (n, features)."""
+    def exit_entries(self, rows: Rows) -> Indices:
+        """Entries (n, exits, tilings) of the choices of an exit, for rows (n, features)."""
         away = rows[:, self._groups["distance"]] * self._diagonal
         seen = rows[:, self._groups["people"]] * PEOPLE_SCALE
         headed = rows[:, self._groups["heading"]]
@@ -111,8 +111,8 @@ class EvacuationTiles:
         tilings.append(((exit_ * _DETOUR_BINS + detour) * _SEEN_BINS + heads) * 2 + (period > 0))
         return np.stack(tilings, axis=-1) + self._exit_starts
 
-    def of_moves(self, rows: Rows) -> Indices:
-        """Entries for a move, (n, 9, tilings), of rows (n, features)."""
+    def move_entries(self, rows: Rows) -> Indices:
+        """Entries (n, 9, tilings) of the choices of a move, for rows (n, features)."""
         row, col = (
             _whole(rows[:, self._at[name]] * size) for name, size in zip(("row", "col"), self._extent, strict=True)
         )
@@ -155,23 +155,23 @@ class TileTable:
         return values
 
     def learn(self, entries: Indices, errors: NDArray[np.float64], step_size: float) -> None:
-        """Move weights by errors of many decisions made at the same time.
+        """Move weights by the errors of many simultaneous decisions.
 
-        An entry that occurs c times moves by the mean of its errors, as far as c steps one after the other would: a
-        fixed step for each would overshoot where a crowd does the same thing.
+        An entry that occurs c times moves by the mean of its errors, as far as c steps one after the other would. With
+        one step per occurrence it would overshoot where a crowd does the same thing.
 
         Args:
-            entries: (n, tilings) of the choices made.
-            errors: (n,) how much too low the values were.
-            step_size: share of an error that one step makes up for.
+            entries: (n, tilings) entries of the choices.
+            errors: (n,) how much too low their values were.
+            step_size: share of its error that a value moves by in one step.
         """
         tilings = entries.shape[1]
         flat = entries.ravel()
         counts = np.bincount(flat, minlength=len(self.weights))
-        hit = np.flatnonzero(counts)
-        sums = np.bincount(flat, np.repeat(errors, tilings), minlength=len(self.weights))[hit]
-        times = counts[hit]
-        self.weights[hit] += sums / times * (1.0 - (1.0 - step_size) ** times) / tilings
+        used = np.flatnonzero(counts)
+        sums = np.bincount(flat, np.repeat(errors, tilings), minlength=len(self.weights))[used]
+        times = counts[used]
+        self.weights[used] += sums / times * (1.0 - (1.0 - step_size) ** times) / tilings
 
 
 def _starts(sizes: Sequence[int]) -> tuple[Indices, int]:

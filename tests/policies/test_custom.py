@@ -6,7 +6,7 @@ import pytest
 
 from llm_coop_envs import bertrand_v0, policies
 from llm_coop_envs.errors import SettingsError
-from llm_coop_envs.policies import own
+from llm_coop_envs.policies import custom
 from llm_coop_envs.runs.provenance import program_of
 from llm_coop_envs.studies import players
 from llm_coop_envs.studies.study import parse_study
@@ -44,7 +44,7 @@ def module(tmp_path, monkeypatch, request):
     name = re.sub(r"\W", "_", request.node.name)
     (tmp_path / f"{name}.py").write_text(SOURCE)
     monkeypatch.chdir(tmp_path)
-    own.source_hash.cache_clear()
+    custom.source_hash.cache_clear()
     return name
 
 
@@ -57,8 +57,8 @@ def test_a_class_of_the_working_directory_plays(module):
 
 def test_studies_know_it_by_one_name(module):
     assert players.full_name("bertrand", f"own:{module}:Fixed") == f"{module}:Fixed"
-    assert players.label(f"{module}:Fixed") == "own policy"
-    assert players.learns(f"{module}:Fixed")
+    assert players.policy_label(f"{module}:Fixed") == "own policy"
+    assert players.may_learn(f"{module}:Fixed")
     assert not players.asks_a_model(f"{module}:Fixed")
 
 
@@ -66,7 +66,7 @@ def test_the_manifest_says_which_source_played(module, tmp_path):
     (condition,) = parse_study(STUDY.replace("MODULE", module), "own.yaml").conditions
     before = program_of(condition)
     assert set(before) == {"bertrand", f"{module}:Fixed"}
-    own.source_hash.cache_clear()
+    custom.source_hash.cache_clear()
     (tmp_path / f"{module}.py").write_text(SOURCE + "# changed\n")
     after = program_of(condition)
     assert after["bertrand"] == before["bertrand"]

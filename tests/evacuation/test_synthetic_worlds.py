@@ -4,10 +4,10 @@ import functools
 
 import pytest
 
-from llm_coop_envs.measures.synthetic_worlds import planted_of, play_world
+from llm_coop_envs.measures.synthetic_worlds import find_synthetic_worlds, play_world
 
-PLANTED = planted_of("evacuation")
-TALK = [world.name for world in PLANTED.worlds if world.talk]
+SYNTHETIC_WORLDS = find_synthetic_worlds("evacuation")
+TALK = [world.name for world in SYNTHETIC_WORLDS.worlds if world.talk]
 
 
 @functools.cache
@@ -15,7 +15,7 @@ def rows(world, count=6):
     return [play_world("evacuation", world, seed) for seed in range(count)]
 
 
-@pytest.mark.parametrize("world", [world.name for world in PLANTED.worlds if not world.talk])
+@pytest.mark.parametrize("world", [world.name for world in SYNTHETIC_WORLDS.worlds if not world.talk])
 def test_where_nobody_talks_nothing_is_moved_or_announced(world):
     assert all(row["moved"] == row["agreed"] == row["agreed_moved"] == 0.0 for row in rows(world, 3))
 
@@ -37,7 +37,7 @@ def test_a_blocked_exit_is_taken_by_nobody_and_those_who_share_use_all():
 
 
 def test_the_default_rule_finds_agreements_in_plain_words_alone():
-    rule = PLANTED.detectors[PLANTED.rule].score
+    rule = SYNTHETIC_WORLDS.detectors[SYNTHETIC_WORLDS.rule].score
     found = {world: sum(rule(row) >= 0.5 for row in rows(world)) for world in TALK}
     assert found["plain"] >= 5
     assert found["most"] >= 3

@@ -1,4 +1,4 @@
-"""The policy contract: who decides, for many players at once."""
+"""Base classes of policies, which decide for many players at once."""
 
 from __future__ import annotations
 
@@ -16,41 +16,41 @@ Action = dict[str, Any]
 
 
 class Policy(ABC):
-    """Decides for the seats it was given.
+    """Decides for one or more seats.
 
-    One object may play many seats; what it keeps per player it keys by agent name.
+    One object may play many seats; it keys anything it remembers of a player by the agent's name.
 
     Attributes:
-        slots_only: whether it decides from the info's `slots`, `round` and `step` alone. Where that holds for
-            everyone at the table, no observations are built, which are most of an episode's cost.
-        waits: whether `act` may wait for something. Where it never does for anybody at the table, `play` and
-            `SingleAgentView` need no event loop.
+        slots_only: whether it decides from the info's `slots`, `round` and `step` alone. If all policies of an episode
+            do, no observations are built, which are most of an episode's cost.
+        waits: whether `act` may wait for something. If no policy of an episode does, `play` and `SingleAgentView` need
+            no event loop.
     """
 
     slots_only: bool = False
     waits: bool = True
 
     def begin(self, episode: Episode) -> None:
-        """A new episode starts: forget the last one.
+        """Start a new episode and forget the last one.
 
         Args:
-            episode: the scenario, its settings, the seats to play, and a generator of the policy's own.
+            episode: the scenario, its settings, the seats to play, and the policy's own generator.
         """
         self.episode = episode
 
     def continue_from(self, earlier: Policy) -> None:
-        """Both play this episode, now one and now the other: share what `earlier` remembers; by default nothing is.
+        """Share the memory of a policy that takes turns with this one in the episode; called after `begin`.
 
-        Called after `begin`.
+        By default nothing is shared.
         """
         return None
 
     @abstractmethod
     async def act(self, requests: Sequence[Request]) -> Sequence[Action]:
-        """Answer requests.
+        """Answer the requests of a step.
 
         Args:
-            requests: (agent, observation, info) of players on turn.
+            requests: (agent, observation, info) of the players on turn.
 
         Returns:
             One action per request, in the same order: `{"choice": ...}` in act phases, `{"message": ...}` in talk
@@ -59,13 +59,13 @@ class Policy(ABC):
 
 
 class ScriptedPolicy(Policy):
-    """A rule that answers each request by itself, without waiting for anything."""
+    """A rule that answers each request separately, without waiting."""
 
     waits = False
 
-    def __init_subclass__(cls, **given: Any) -> None:
-        """Whoever answers in another way may wait, unless it says that it does not."""
-        super().__init_subclass__(**given)
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        """Let a subclass with its own `act` wait, unless it sets `waits` itself."""
+        super().__init_subclass__(**keywords)
         if "act" in vars(cls) and "waits" not in vars(cls):
             cls.waits = True
 
@@ -75,15 +75,15 @@ class ScriptedPolicy(Policy):
 
     @abstractmethod
     def decide(self, request: Request) -> Action:
-        """One player's action."""
+        """Return one player's action."""
 
 
 class SlotsPolicy(ScriptedPolicy):
-    """A rule for one scenario that decides from what a player may know: words in talk, else a choice.
+    """A rule for one scenario that decides from a player's slots.
 
     Attributes:
         plays: the scenario's name, such as `"kbc"`.
-        settings_type: its settings' class.
+        settings_type: the class of the scenario's settings.
         settings: the episode's settings.
     """
 
@@ -96,7 +96,7 @@ class SlotsPolicy(ScriptedPolicy):
         """Start an episode.
 
         Raises:
-            SettingsError: it is of another scenario, or the seat is a regulator's.
+            SettingsError: the episode is of another scenario, or a seat is the regulator's.
         """
         super().begin(episode)
         if SEAT in episode.seats:
@@ -106,14 +106,14 @@ class SlotsPolicy(ScriptedPolicy):
         self.settings = episode.settings
 
     def decide(self, request: Request) -> Action:
-        """A message when talking, else a choice."""
+        """Return a message in talk, else a choice."""
         slots = request.info["slots"]
-        if slots.phase == REPORT:  # whether to report to a regulator: these rules do not
+        if slots.phase == REPORT:  # these rules never report to a regulator
             return {"choice": 0}
         return {"message": self.say(slots)} if slots.phase == TALK else {"choice": self.choose(slots)}
 
     def say(self, slots: Any) -> str:
-        """What to say; nothing unless a policy says something."""
+        """The message in talk; empty by default."""
         return ""
 
     @abstractmethod

@@ -9,8 +9,8 @@ from llm_chats import run
 from own_pack import COMPLETE
 
 from llm_coop_envs import bertrand_v0, evacuation_v0, kbc_v0
-from llm_coop_envs.policies.llm.playing import tokens
-from llm_coop_envs.policies.llm.playing.tokens import counter_for, estimate_tokens, surely_within
+from llm_coop_envs.policies.llm import tokens
+from llm_coop_envs.policies.llm.tokens import counter_for, estimate_tokens, surely_within
 
 
 @pytest.mark.parametrize(

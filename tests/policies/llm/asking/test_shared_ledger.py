@@ -13,7 +13,7 @@ from live_chats import ENDPOINT, Client
 from llm_tools import ENVIRONMENT, key, question, reply
 
 from llm_coop_envs.policies.llm.asking.budget import Budget
-from llm_coop_envs.policies.llm.asking.limits import Bucket, divided
+from llm_coop_envs.policies.llm.asking.limits import Bucket, divide_evenly
 from llm_coop_envs.policies.llm.asking.live import open_chat
 from llm_coop_envs.policies.llm.chat import BudgetReached, Usage
 from llm_coop_envs.policies.llm.clients import Endpoint
@@ -219,7 +219,7 @@ def test_what_other_parts_used_counts_for_a_process_alone(tmp_path):
 def test_a_share_is_whole_and_all_shares_make_the_total():
     for total in range(12):
         for parts in range(1, 9):
-            assert sum(divided(total, parts, number) for number in range(parts)) == total
+            assert sum(divide_evenly(total, parts, number) for number in range(parts)) == total
 
 
 def test_a_bucket_that_is_divided_gives_its_part_of_a_second_at_once_and_its_part_per_minute():

@@ -15,17 +15,18 @@ def learning_curve(plan: Plan, numbers: Sequence[int], periods: int, block: int)
     """Play the first periods of sessions again and average the profit gain over blocks of periods.
 
     Args:
-        plan: which learners.
-        numbers: which sessions.
-        periods: how many periods of each, one block or more.
-        block: periods of a block.
+        plan: the learners.
+        numbers: the numbers of the sessions.
+        periods: number of first periods of each session, one block or more.
+        block: number of periods in a block.
 
     Returns:
-        (sessions, periods // block). After a session's end its last block goes on: strategies have stopped to change.
+        (sessions, periods // block) the mean gains. After a session's end its last value is repeated, because
+        strategies do not change any more.
     """
     game = plan.settings.game()
     gains = period_gains(game)
-    # The rest of a session is of no interest.
+    # Sessions are cut off after these periods.
     plan = replace(plan, settings=replace(plan.settings, max_periods=min(periods, plan.settings.max_periods)))
     curves = np.empty((len(numbers), periods // block))
     for curve, number in zip(curves, numbers, strict=True):
@@ -37,23 +38,23 @@ def learning_curve(plan: Plan, numbers: Sequence[int], periods: int, block: int)
 
 
 def period_gains(game: Game) -> Floats:
-    """(actions,) the profit gain of a period, the mean of the firms' own ones as in the authors' program."""
-    nash, joint = np.array(game.marks.nash_profit), np.array(game.marks.joint_profit)
+    """(actions,) the profit gain of one period, the mean of the firms' gains as in the authors' program."""
+    nash, joint = np.array(game.equilibria.nash_profit), np.array(game.equilibria.joint_profit)
     return np.asarray(((game.profits - nash) / (joint - nash)).mean(axis=1))
 
 
 def exploring_nash(plan: Plan, periods: int, block: int) -> Floats:
-    """What firms would gain that explore as these do and else ask the grid price nearest to Nash; (blocks,).
+    """(blocks,) the profit gain of firms that explore as these do and otherwise ask the grid price nearest to Nash.
 
-    The authors draw it beside theirs, from the second price of the grid.
+    The authors draw it beside theirs, for the second price of the grid.
     """
     game = plan.settings.game()
     gains = period_gains(game).reshape((game.points,) * game.firms)
-    nash = game.nearest_to(game.marks.nash)
-    found = np.zeros(periods // block * block)
-    eps = np.exp(-np.outer(plan.settings.spread("beta"), np.arange(len(found))))
+    nash = game.nearest_to(game.equilibria.nash)
+    expected = np.zeros(periods // block * block)
+    eps = np.exp(-np.outer(plan.settings.spread("beta"), np.arange(len(expected))))
     for explorers in np.ndindex((2,) * game.firms):
         chance = np.prod([e if x else 1.0 - e for e, x in zip(eps, explorers, strict=True)], axis=0)
-        place = tuple(slice(None) if x else int(k) for x, k in zip(explorers, nash, strict=True))
-        found += chance * float(np.mean(gains[place]))
-    return np.asarray(found.reshape(-1, block).mean(axis=1))
+        cell = tuple(slice(None) if x else int(k) for x, k in zip(explorers, nash, strict=True))
+        expected += chance * float(np.mean(gains[cell]))
+    return np.asarray(expected.reshape(-1, block).mean(axis=1))

@@ -27,7 +27,7 @@ _DIGITS = re.compile(r"\d{1,3}")
 
 
 def estimate_tokens(text: str) -> int:
-    """The stated estimate for models whose tokenizer is not at hand.
+    """Estimate the tokens of a text for models whose tokenizer is not available.
 
     A word counts one token per begun 4 letters, digits one per begun three, line breaks in a row one, every other sign
     one, as does a space before a digit, and every character beyond ASCII one per two bytes of UTF-8, at least one. On
@@ -43,16 +43,16 @@ def _line_tokens(line: str) -> int:
     pieces: list[str] = _PIECES.findall(line)
     if line.isascii():
         return len(pieces)
-    return sum(1 if one.isascii() else max(1, len(one.encode("utf-8", "replace")) // 2) for one in pieces)
+    return sum(1 if piece.isascii() else max(1, len(piece.encode("utf-8", "replace")) // 2) for piece in pieces)
 
 
 def estimate_by_digit(text: str) -> int:
-    """The estimate for models that this machine serves: small models' tokenizers make a token of every digit."""
+    """Estimate the tokens for models that this machine serves: small models' tokenizers make a token of every digit."""
     return estimate_tokens(text) + len(_DIGIT.findall(text)) - len(_DIGITS.findall(text))
 
 
 def counter_for(model: str) -> tuple[TokenCounter, str]:
-    """The counter for a model, and what it is: the tokenizer's name, `"estimate"` or `"estimate by digits"`.
+    """Find the token counter for a model, and its name: the tokenizer's, `"estimate"` or `"estimate by digits"`.
 
     OpenAI's tokenizers are used if tiktoken is installed and their tables are on this machine: in tiktoken's own
     cache folder, or inside an installed litellm. Nothing is ever downloaded.
