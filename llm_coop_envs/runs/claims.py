@@ -57,9 +57,9 @@ class Claims:
             say(f"waiting up to {WATCH:.0f} s for a sign of life of the parts that began {len(begun)} episodes")
         late = 0.0
         for task in begun:
-            found = self._lease(task).settled_holder()
+            found = self._lease(task).settle_holder()
             elsewhere = found is not None and found.machine != self._machine.name
-            silent = self._silent_for(task) if elsewhere else LATE
+            silent = self._lease(task).silent_for() if elsewhere else LATE
             if self._claim(task, begun_elsewhere=True):
                 late = max(late, LATE - silent)
         if late > 0:
@@ -73,19 +73,19 @@ class Claims:
         return self._holds(task) or (task not in self._lost and self._claim(task, begun_elsewhere=anew))
 
     def number(self, episode: str) -> int:
-        """The number of this part's claim on an episode, by the episode's name.
+        """The number of this part's claim on an episode, by the episode's name; 0 if it was never disputed.
 
         Raises:
             ClaimLost: another part may have taken it over, because this process was silent for so long.
         """
-        task = self._tasks[episode]
+        task = self._tasks.get(episode)
+        if task is None:
+            return 0
         if not self._holds(task):
             raise ClaimLost(
                 f"{episode}: another part took it over, because this one (part '{self._part}') showed no sign of life"
             )
-        number = self._held[task].number
-        assert number is not None, "it is held"
-        return number
+        return self._held[task].claim
 
     def release(self, task: Task) -> None:
         """Give up the claim on an episode that was written, or lost."""
@@ -93,7 +93,7 @@ class Claims:
         if lease is not None:
             lease.leave()
 
-    def elsewhere(self) -> int:
+    def count_elsewhere(self) -> int:
         """How many episodes other parts are playing now."""
         holders = (self._lease(task).holder() for task in self._tasks.values() if task not in self._held)
         return sum(one is not None and one.lives for one in holders)
@@ -146,9 +146,6 @@ class Claims:
             self._lost.add(task)
             self.on_loss(task)
 
-    def _silent_for(self, task: Task) -> float:
-        return self._lease(task).silent_for()
-
     def _written(self, task: Task) -> bool:
         return self._machine.is_there(self._run.events_path(self._run.conditions[task[0]].name, task[1]))
 
@@ -159,7 +156,7 @@ class Claims:
         return self._run.folder / FOLDER / self._run.conditions[task[0]].name / str(task[1])
 
 
-def alone(folder: Path) -> contextlib.AbstractContextManager[Lease]:
+def claim_alone(folder: Path) -> contextlib.AbstractContextManager[Lease]:
     """Wait until no other part changes the manifest, and keep them from it.
 
     Raises:
@@ -168,7 +165,7 @@ def alone(folder: Path) -> contextlib.AbstractContextManager[Lease]:
     return hold_lease(folder / ".manifest")
 
 
-def check_shared(folder: Path) -> None:
+def check_can_share(folder: Path) -> None:
     """Refuse to share a run where episodes cannot be claimed.
 
     Raises:

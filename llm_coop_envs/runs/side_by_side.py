@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.errors import LlmCoopError
 from llm_coop_envs.policies import Policy
-from llm_coop_envs.policies.llm.chat import BudgetReached, RunStopped
+from llm_coop_envs.policies.llm.chat import BudgetReached, ClaimLost, RunStopped
 from llm_coop_envs.policies.llm.playing.policy import LLMPolicy
 from llm_coop_envs.runs.claims import Claims
 from llm_coop_envs.runs.episode import play_episode
@@ -91,6 +91,8 @@ class SideBySide:
         self._leaving = False
         self._time = TimeLeft(len(tasks))
         self._deciding: dict[Task, Sequence[Policy]] = {}
+        self._playing: dict[Task, asyncio.Future[None]] = {}
+        self._lost: set[Task] = set()
 
     def record(self) -> dict[str, Any]:
         """The session's record of its questions: counters, notes on the journal, the reason why it stopped."""
@@ -118,10 +120,13 @@ class SideBySide:
             LlmCoopError: an episode failed, or the models cannot be asked; every answer so far is kept.
             asyncio.CancelledError: the second `interrupt`.
         """
+        loop = self._loop = asyncio.get_running_loop()
+        self._main = asyncio.current_task()
         if self._claims is not None:
-            self._claims.take_over(self._waiting)
-        self._loop, self._main = asyncio.get_running_loop(), asyncio.current_task()
-        opened = self._access.open(self._run.folder, self._endpoints, self._watcher.say)
+            # Told in the thread that sends heartbeats, or when a question is about to be sent.
+            self._claims.on_loss = lambda task: loop.call_soon_threadsafe(self._cancel_lost, task)
+            self._claims.take_over(self._waiting, self._watcher.say)
+        opened = self._access.open(self._run.folder, self._endpoints, self._watcher.say, self._number_of_claim)
         with rare_garbage_collection():
             await self._play(opened)
 
@@ -181,8 +186,35 @@ class SideBySide:
             if self._claims is None:
                 await self._play_one(chat, task)
             elif self._claims.claim(task):
-                await self._play_one(chat, task)
-                self._claims.release(task)
+                await self._play_claimed(chat, task, self._claims)
+
+    async def _play_claimed(self, chat: OpenChat, task: Task, claims: Claims) -> None:
+        """Play an episode for as long as it is this part's; what another part took over is left to it."""
+        playing = self._playing[task] = asyncio.ensure_future(self._play_one(chat, task))
+        try:
+            await playing
+        except ClaimLost:
+            pass
+        except asyncio.CancelledError:
+            if task not in self._lost:
+                raise
+        finally:
+            del self._playing[task]
+            self._deciding.pop(task, None)
+            claims.release(task)
+        if task in self._lost:
+            name = f"{self._run.conditions[task[0]].name}/{task[1]}"
+            self._watcher.say(f"{name} was taken over by another part, because this one showed no sign of life")
+
+    def _cancel_lost(self, task: Task) -> None:
+        """Break off an episode that another part has taken over."""
+        self._lost.add(task)
+        if task in self._playing:
+            self._playing[task].cancel()
+
+    def _number_of_claim(self, episode: str) -> int:
+        """The number of this part's claim on an episode; see `Claims.number`."""
+        return 0 if self._claims is None else self._claims.number(episode)
 
     async def _play_one(self, chat: OpenChat, task: Task) -> None:
         run = self._run
@@ -200,15 +232,14 @@ class SideBySide:
                     on_step=follow,
                     on_begin=lambda policies: self._deciding.update({task: policies}),
                 )
-            if self._claims is not None:
-                self._claims.check(task)
+            self._number_of_claim(f"{condition.name}/{seed}")
             files = run.write_events(condition.name, seed, played)
         except LlmCoopError:
             raise
         except Exception as error:
             raise record_failure(run, condition, seed, error) from error
         self._time.shares[task] = 1.0
-        del self._deciding[task]
+        self._deciding.pop(task, None)
         self._done(Finished(task=task, seconds=time.perf_counter() - started, files=files))
 
     async def _tick(self, chat: OpenChat) -> None:

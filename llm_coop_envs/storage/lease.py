@@ -44,6 +44,7 @@ class Holder:
         name: the holder's name; `None` if it died before it could write it.
         process: its process and machine, in words.
         lives: whether it may still be running.
+        gone: whether it is known to have ended; false if it is only silent.
         watched: whether it is silent, and being watched for a sign of life.
         machine: the `Machine.name` of where it runs or ran.
         kernel: its `Machine.kernel`.
@@ -52,6 +53,7 @@ class Holder:
     name: str | None
     process: str
     lives: bool
+    gone: bool = False
     watched: bool = False
     machine: str | None = None
     kernel: str | None = None
@@ -76,6 +78,7 @@ class Lease:
         self._machine = machine
         self._token = secrets.token_hex(8)
         self._beaten = 0.0
+        self._disputed = False
         self.number: int | None = None
 
     def holder(self) -> Holder | None:
@@ -83,14 +86,29 @@ class Lease:
         numbers = self._numbers()
         return self._read(numbers[-1]) if numbers else None
 
-    def settled_holder(self) -> Holder | None:
+    def settle_holder(self) -> Holder | None:
         """The same, when it has become clear whether it lives; that takes half a minute if it is silent."""
         while (found := self.holder()) is not None and found.watched:
             self._machine.sleep(10 * _POLL)
         return found
 
-    def take(self) -> bool:
+    def silent_for(self) -> float:
+        """For how many seconds the holder's file was not touched, by the clock of the folder."""
+        try:
+            return self._machine.untouched_for(self._file(self._numbers()[-1]))
+        except (OSError, IndexError):
+            return 0.0
+
+    @property
+    def claim(self) -> int:
+        """The lease's number if a holder before was only silent, and may wake up; 0 if all of them surely ended."""
+        return (self.number or 0) if self._disputed else 0
+
+    def take(self, *, is_dead: bool = False) -> bool:
         """Try to take the lease; it is free if it has no holder or a dead one.
+
+        Args:
+            is_dead: whether it is known otherwise that its present holder is dead.
 
         Returns:
             Whether this process holds it now.
@@ -99,32 +117,41 @@ class Lease:
             RunError: its folder cannot be written.
         """
         try:
-            return self._take()
+            return self._take(is_dead)
         except FileExistsError:
             return False
         except OSError as error:
             raise cannot_write(self._path, error) from error
 
-    def _take(self) -> bool:
+    def _take(self, is_dead: bool) -> bool:
         began = self._machine.now()
         numbers = self._numbers()
         top = numbers[-1] if numbers else 0
         before = self._load(top) if numbers else {}
-        if before is None or (numbers and self._read(top).lives):
+        if before is None:
             return False
+        if numbers and not is_dead:
+            holder = self._read(top)
+            if holder.lives:
+                return False
+            self._disputed = bool(before.get("disputed")) or not holder.gone
         descriptor = self._machine.create(self._file(top + 1))
         try:
             self._machine.write(descriptor, self._content(**self._this_process()))
         finally:
             self._machine.close(descriptor)
-        return self._took_over(top + 1, numbers, before, began)
+        return self._took_over(top + 1, numbers, before, began=began, is_dead=is_dead)
 
-    def _took_over(self, number: int, numbers: list[int], before: dict[str, Any], began: float) -> bool:
+    def _took_over(
+        self, number: int, numbers: list[int], before: dict[str, Any], *, began: float, is_dead: bool
+    ) -> bool:
         """Make sure that the lease had not changed hands when its new file was made, and tell the last holder."""
         self.number, self._beaten = number, began
         # It may have been released since the numbers were listed, and taken again with a lower number.
         again = [other for other in self._numbers() if other != number]
-        changed = bool(numbers) and (self._load(numbers[-1]) != before or self._read(numbers[-1]).lives)
+        changed = bool(numbers) and (
+            self._load(numbers[-1]) != before or (not is_dead and self._read(numbers[-1]).lives)
+        )
         if changed or any(other > number or (other not in numbers and self._read(other).lives) for other in again):
             self._machine.remove(self._file(number))
             self.number = None
@@ -180,7 +207,8 @@ class Lease:
         return (self._load(self.number) or {}).get("token") == self._token
 
     def _content(self, **fields: Any) -> bytes:
-        return json.dumps({"name": self._name, "token": self._token, **fields}).encode()
+        disputed = {"disputed": True} if self._disputed else {}
+        return json.dumps({"name": self._name, "token": self._token, **disputed, **fields}).encode()
 
     def _this_process(self) -> dict[str, Any]:
         machine, process = self._machine, self._machine.process()
@@ -209,14 +237,20 @@ class Lease:
             return Holder(name=None, process="another process", lives=True)
         name, process, where = content.get("name"), content.get("pid"), content.get("machine")
         if content and process is None:
-            return Holder(name=name, process="nobody", lives=False, machine=where)
+            return Holder(name=name, process="nobody", lives=False, gone=True, machine=where)
         runs = None
         if where == self._machine.name:
             runs = self._machine.runs(process, content.get("started") or "")
         lives, watched = (runs, False) if runs is not None else self._beats(self._file(number))
         described = f"process {process} on {content.get('host')}" if content else "another process"
         return Holder(
-            name=name, process=described, lives=lives, watched=watched, machine=where, kernel=content.get("kernel")
+            name=name,
+            process=described,
+            lives=lives,
+            gone=runs is False,
+            watched=watched,
+            machine=where,
+            kernel=content.get("kernel"),
         )
 
     def _load(self, number: int) -> dict[str, Any] | None:
