@@ -65,6 +65,8 @@ class Claims:
         if late > 0:
             say(f"waiting {late:.0f} s until everything is there that a part on another machine wrote")
             self._machine.sleep(late)
+        for task in filter(self._is_whole, list(self._held)):  # written meanwhile
+            self.release(task)
 
     def claim(self, task: Task) -> bool:
         """Claim an episode; whether this part is to play it."""
@@ -124,9 +126,9 @@ class Claims:
         before = lease.holder()
         # The name of a part that went while this one was playing: its answers are not known here.
         known = before is None or before.name == self._part or begun_elsewhere
-        if not known or (before is None and self._written(task)) or not lease.take():
+        if not known or self._is_whole(task) or not lease.take():
             return False
-        if self._written(task) and not (before is not None and begun_elsewhere):  # between looking and taking
+        if self._is_whole(task):  # since it was looked at
             lease.leave()
             return False
         self._held[task] = lease
@@ -146,8 +148,16 @@ class Claims:
             self._lost.add(task)
             self.on_loss(task)
 
-    def _written(self, task: Task) -> bool:
-        return self._machine.is_there(self._run.events_path(self._run.conditions[task[0]].name, task[1]))
+    def _is_whole(self, task: Task) -> bool:
+        """Whether an episode is written, and can be read."""
+        episode = self._run.conditions[task[0]].name, task[1]
+        if not self._machine.is_there(self._run.events_path(*episode)):
+            return False
+        try:
+            self._run.read_events(*episode)
+        except RunError:
+            return False
+        return True
 
     def _lease(self, task: Task) -> Lease:
         return Lease(self._path(task), self._part, self._machine)

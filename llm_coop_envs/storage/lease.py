@@ -268,7 +268,8 @@ class Lease:
         machine = self._machine
         try:
             stamp = machine.touched(path)
-            silent = machine.untouched_for(path) >= STALE
+            # A sign of life from the future says that clocks differ.
+            silent = not -HEARTBEAT < machine.untouched_for(path) < STALE
         except FileNotFoundError:
             return True, False
         except OSError:

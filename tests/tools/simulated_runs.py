@@ -67,7 +67,7 @@ def shorter_bookkeeping():
 
 def question(name, history, step, number):
     key = RequestKey(name, f"player_{number}", step, "choose")
-    return key, ChatRequest("m", (ChatMessage("user", f"{history} {step} {number}"),), max_tokens=5)
+    return key, ChatRequest("m", (ChatMessage("user", f"{name} {history} {step} {number}"),), max_tokens=5)
 
 
 async def play_episode(_, condition, seed, chat, **__):
@@ -76,6 +76,8 @@ async def play_episode(_, condition, seed, chat, **__):
     for step in range(STEPS):
         asked = [chat.ask(*question(name, history, step, number)) for number in range(1 + step % 2)]
         replies = await asyncio.gather(*asked)
+        if not isinstance(chat, Replay):
+            chat.study.use(replies)
         history = hashlib.sha256("|".join([history, *(reply.text for reply in replies)]).encode()).hexdigest()[:12]
     return history
 
@@ -90,16 +92,17 @@ class Client:
         world, session = self.study.world, self.session
         if session.process.killed:
             raise KilledError
-        attempt = {"text": request.messages[0].content, "session": session, "at": world.now, "state": "in flight"}
+        attempt = {"text": request.messages[0].content, "session": session, "at": world.now, "state": "in flight", "used": False}
+        number = len(self.study.attempts)
         self.study.attempts.append(attempt)
-        world.note(session.process, "asks", attempt["text"], session.asking)
+        world.note(session.process, "asks", attempt["text"])
         self.study.check_sent(attempt)
         await asyncio.sleep(world.draw.uniform(1.0, 8.0))
         if world.draw.random() < 0.03:
             attempt["state"] = "refused"
             raise ChatError("too busy", kind="server", status=503)
         attempt["state"] = "answered"
-        return ChatReply(f"{len(self.study.attempts)}", Usage(10, 2), "stop", "m", 1.0)
+        return ChatReply(f"{number}", Usage(10, 2), "stop", "m", 1.0)
 
     async def aclose(self):
         pass
@@ -118,6 +121,7 @@ class Access:
         loop, session = asyncio.get_running_loop(), self.session
         journal = Journal(folder, session.part, session.machine)
         session.chat = chat = LiveChat(journal, Budget(calls=self.study.budget), None, notify, claim)
+        chat.study = self.study
         chat.add(ENDPOINT, [Client(self.study, session)], None, loop, random.Random(1))
         chat.share()
         sharing = asyncio.create_task(chat.divide())
@@ -139,7 +143,6 @@ class Session(Watcher):
         self.steering = Steering()
         self.chat = self.claims = None
         self.lost_at = {}
-        self.asking = ""
         self.paused_at = None
         name = f"{part}@{host}{namespace}#{len(study.sessions)}"
         study.sessions.append(self)
@@ -147,14 +150,13 @@ class Session(Watcher):
         self.machine = SimulatedMachine(study.world, self.process)
         self.run = SimpleNamespace(
             folder=FOLDER, conditions=(CONDITION,), manifest={"seed": 0}, events_path=events_path,
-            write_events=self.write_events,
+            write_events=self.write_events, read_events=lambda *_: None,
         )  # fmt: skip
 
     def say(self, sentence):
         self.study.world.note(self.process, sentence)
 
     def write_events(self, name, seed, history):
-        self.study.check_written(self, seed)
         self.machine.write_whole(events_path(name, seed), history.encode())
         self.study.world.note(self.process, "has written", seed, history)
         self.study.written.setdefault(seed, []).append((self.study.world.now, self.process.host, history))
@@ -204,10 +206,11 @@ class Study:
     def __init__(self, seed):
         self.seed = seed
         self.world = World(seed)
-        self.attempts, self.sessions, self.written = [], [], {}
+        self.attempts, self.sessions, self.written, self.failures = [], [], {}, []
+        self.world.before_move = self.check_written
         questions = len(SEEDS) * sum(1 + step % 2 for step in range(STEPS))
         self.budget = self.world.draw.choice((None, None, questions + 4, questions - 3))
-        self.lost_calls = 0
+        self.lost_calls, self.late = 0, self.world.late
 
     def play(self):
         draw, world = self.world.draw, self.world
@@ -240,7 +243,8 @@ class Study:
         elif what < 0.7:
             world.stop(hit.process, draw.choice((5.0, 28.0, 45.0, 100.0, 180.0)))
         elif what < 0.85:
-            self.lost_calls += sum(one["state"] == "in flight" or world.now - one["at"] < 10 for one in self.attempts)
+            dead = [one for one in self.attempts if one["session"].process.host == hit.process.host]
+            self.lost_calls += sum(one["state"] == "in flight" or world.now - one["at"] < 10 for one in dead)
             world.cut_power(hit.process.host)
         else:
             world.note("disk", "is full")
@@ -277,39 +281,80 @@ class Study:
 
     # What must hold
 
-    def fail(self, why):
-        raise BrokenError(why)
+    def broken(self, why):
+        self.world.note("check", "BROKEN", why)
+        self.failures.append(why)
 
     def check_sent(self, attempt):
-        """Asked by the part whose claim is the latest, and only what is not answered or given up."""
+        """Asked by the part whose claim is the latest, and only what has no answer that was used."""
         session, world = attempt["session"], self.world
-        if session.paused_at is not None and world.now > session.paused_at + TICK + 0.1:
-            self.broken(f"{session.process.name} asks although it is paused")
-        earlier = [one for one in self.attempts if one["text"] == attempt["text"] and one is not attempt]
-        for one in earlier:
-            if one["state"] == "in flight" and not one["session"].process.killed and one["session"] is session:
-                self.broken("a part asks what it asks already")
-            if one.get("used"):
+        name, seed = session.process.name, int(attempt["text"].split()[0].partition("/")[2])
+        paused = session.paused_at
+        if paused is not None and world.now > paused + TICK + 1 and session.process.frozen < paused:
+            self.broken(f"{name} asks although it is paused")
+        mine = session.claims._held.get((0, seed))
+        for other in self.sessions:
+            lease = other.claims._held.get((0, seed)) if other.claims is not None else None
+            if other is not session and lease is not None and lease.number > (mine.number if mine else 0):
+                self.broken(f"{name} asks for {seed}, which {other.process.name} holds")
+        for earlier in self.attempts:
+            if earlier is attempt or earlier["text"] != attempt["text"]:
+                continue
+            if earlier["used"]:
                 self.broken(f"{attempt['text']!r} is asked again although its answer was used")
-        step = attempt["text"].split()[0] if attempt["text"][0] != " " else None
-        for one in self.attempts:
-            if step is not None and one["state"] == "answered" and self.leads_to(one, step):
-                one["used"] = True
+            elif earlier["state"] == "in flight" and earlier["session"] is session:
+                self.broken(f"{name} asks {attempt['text']!r}, which it asks already")
+        if self.budget is not None and len(self.attempts) > self.budget + self.lost_calls:
+            self.broken(f"{len(self.attempts)} calls of {self.budget}")
 
-    def leads_to(self, one, history):
-        return False
+    def use(self, replies):
+        """A part goes on with these answers: they are on the disk, and nobody need ask for them again."""
+        for reply in replies:
+            self.attempts[int(reply.text)]["used"] = True
 
-    def broken(self, why):
-        if not any(what == "BROKEN" for _, _, what, *_ in self.world.history):
-            self.world.note("check", "BROKEN", why)
-
-    def check_written(self, session, seed):
-        pass
+    def check_written(self, process, path):
+        if path in self.world.files and "/events/" in path:
+            self.broken(f"{process.name} writes {path} a second time")
 
     def check(self):
-        broken = [more for _, _, what, *more in self.world.history if what == "BROKEN"]
-        if broken:
-            self.fail(broken[0][0])
+        """What a run must be like at its end: whole unless its budget is used up, and as its journal says."""
+        self.world.restless = self.world.late = 0.0
+        machine = SimulatedMachine(self.world, SimpleNamespace(killed=False, frozen=0.0, host="v", namespace=1))
+        answers = Answers(FOLDER)
+        reports = read_run(FOLDER, answers, machine)
+        for report in reports:
+            if report.damage is not None:
+                self.broken(report.damage)
+        if self.budget is None and len(self.written) < len(SEEDS):
+            self.broken(f"only {sorted(self.written)} are written")
+        for seed in self.written:
+            path = str(events_path("c", seed))
+            events = bytes(self.world.files[path].content).decode() if path in self.world.files else None
+            replayed = asyncio.run(play_episode(0, CONDITION, seed, Replay(answers)))
+            if events != replayed:
+                self.broken(f"episode {seed} is {events}, and by the journal {replayed}")
+        if self.failures:
+            raise BrokenError(f"seed {self.seed}: {self.failures[0]}\n{self.told()}")
+
+    def told(self):
+        """The history, for who looks for the cause."""
+        lines = (f"{when:10.3f}  {' '.join(map(str, what))}" for when, *what in self.world.history)
+        world = self.world
+        about = f"late {self.late}, locks {world.has_locks}, budget {self.budget}, stamps of clients {world.stamps_of_clients} {world.skew}"
+        return "\n".join([about, *lines])
+
+
+class Replay:
+    """Answers from a journal that was read."""
+
+    def __init__(self, answers):
+        self.answers = answers
+
+    async def ask(self, key, request):
+        reply = self.answers.find(key, request, request.digest())
+        if reply is None:
+            raise BrokenError(f"the journal has no answer for {key}")
+        return reply
 
 
 def simulate(seed):
@@ -325,9 +370,8 @@ if __name__ == "__main__":
     for seed in range(int(sys.argv[1])):
         try:
             study = simulate(seed)
-        except BaseException as e:
+        except Exception as error:
+            print(error, "seed", seed)
             import traceback; traceback.print_exc()
-            print("seed", seed)
             raise SystemExit(1)
-    for line in study.world.history: print(line)
     print((time.process_time() - began) / int(sys.argv[1]))

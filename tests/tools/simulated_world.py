@@ -15,6 +15,7 @@ import random
 import threading
 from pathlib import Path
 
+from llm_coop_envs.storage.files import cannot_write
 from llm_coop_envs.storage.machine import Machine
 
 OP_SECONDS = 0.002  # an operation of the file system takes up to so long
@@ -396,6 +397,7 @@ class SimulatedMachine(Machine):
         file = self._file(path)
         world, place = self.world, str(target)
         before = world.files.get(place)
+        world.before_move(self.me, place)
         world.renames.append((world.now, self.me.host, place, before))
         if before is None:
             world.shown[place] = world.now, self.me.host
@@ -404,11 +406,15 @@ class SimulatedMachine(Machine):
 
     def write_whole(self, path, content):
         temporary = path.with_name(f".{path.name}.{self.world.draw.getrandbits(32):x}.partial")
-        descriptor = self.create(temporary)
-        self.write(descriptor, content[: len(content) // 2])
-        self.write(descriptor, content[len(content) // 2 :])
-        self.sync(descriptor)
-        self.move(temporary, path)
+        try:
+            descriptor = self.create(temporary)
+            for half in (content[: len(content) // 2], content[len(content) // 2 :]):
+                if self.write(descriptor, half) < len(half):
+                    raise OSError(errno.ENOSPC, "No space left on device")
+            self.sync(descriptor)
+            self.move(temporary, path)
+        except OSError as error:
+            raise cannot_write(path, error) from error
 
     def lock(self, descriptor, *, wait=False):
         if not self.world.has_locks:
