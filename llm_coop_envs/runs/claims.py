@@ -55,18 +55,12 @@ class Claims:
         begun = {task: found for task in tasks if (found := self._lease(task).holder()) is not None}
         if any(found.watched for found in begun.values()):
             say(f"waiting up to {WATCH:.0f} s for a sign of life of the parts that began {len(begun)} episodes")
-        late = 0.0
+        holders = [self._lease(task).settle_holder() for task in begun]
+        if any(found is not None and found.gone and found.machine != self._machine.name for found in holders):
+            say(f"waiting {LATE:.0f} s until everything is there that a part on another machine wrote")
+            self._machine.sleep(LATE)
         for task in begun:
-            found = self._lease(task).settle_holder()
-            elsewhere = found is not None and found.machine != self._machine.name
-            silent = self._lease(task).silent_for() if elsewhere else LATE
-            if self._claim(task, begun_elsewhere=True):
-                late = max(late, LATE - silent)
-        if late > 0:
-            say(f"waiting {late:.0f} s until everything is there that a part on another machine wrote")
-            self._machine.sleep(late)
-        for task in filter(self._is_whole, list(self._held)):  # written meanwhile
-            self.release(task)
+            self._claim(task, begun_elsewhere=True)
 
     def claim(self, task: Task) -> bool:
         """Claim an episode; whether this part is to play it."""

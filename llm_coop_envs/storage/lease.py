@@ -92,13 +92,6 @@ class Lease:
             self._machine.sleep(10 * _POLL)
         return found
 
-    def silent_for(self) -> float:
-        """For how many seconds the holder's file was not touched, by the clock of the folder."""
-        try:
-            return self._machine.untouched_for(self._file(self._numbers()[-1]))
-        except (OSError, IndexError):
-            return 0.0
-
     @property
     def claim(self) -> int:
         """The lease's number if a holder before was only silent, and may wake up; 0 if all of them surely ended."""

@@ -1,8 +1,9 @@
 """Runs of several parts in a simulated world, with faults; what must hold of each, whatever the seed.
 
-Real are leases, claims, the journal, its repair, the ledger, the queue with its dispatcher, `SideBySide`, and how orders
-that were left are obeyed. Modelled are the file system, the clock, the processes, the endpoint, an episode (three steps,
-of one or two questions each, whose texts depend on all answers before), and who starts parts again.
+Real are leases, claims, the journal, its repair, the ledger, the queue with its dispatcher, `SideBySide`, and how
+orders that were left are obeyed. Modelled are the file system, the clock, the processes, the thread that sends
+heartbeats, the endpoint, an episode (three steps of one or two questions, whose texts depend on all answers before),
+the order in which a chat is opened, and who starts parts again.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
-import itertools
 import json
 import random
 import sys
@@ -26,8 +26,7 @@ from llm_coop_envs.policies.llm.asking.budget import Budget
 from llm_coop_envs.policies.llm.asking.live import LiveChat
 from llm_coop_envs.policies.llm.chat import ChatError, ChatMessage, ChatReply, ChatRequest, RequestKey, Usage
 from llm_coop_envs.policies.llm.clients import Endpoint
-from llm_coop_envs.policies.llm.journal import Answers, Journal, JournalError, read_run
-from llm_coop_envs.policies.llm.journal import records
+from llm_coop_envs.policies.llm.journal import Answers, Journal, read_run, records
 from llm_coop_envs.runs import control, side_by_side, steering
 from llm_coop_envs.runs.claims import Claims
 from llm_coop_envs.runs.side_by_side import SideBySide
@@ -52,7 +51,8 @@ def shorter_bookkeeping():
     """What costs much time and decides nothing: looks several times a second, and megabytes of marks."""
     saved = [(room, name, getattr(room, name)) for room, name in (
         (side_by_side, "TICK_SECONDS"), (side_by_side, "play_episode"), (shared_ledger, "_LOOK"),
-        (records, "_BLOOM_BITS"), (steering, "describe_devices"), (sys, "unraisablehook"), (side_by_side, "rare_garbage_collection"),
+        (records, "_BLOOM_BITS"), (steering, "describe_devices"), (sys, "unraisablehook"),
+        (side_by_side, "rare_garbage_collection"),
     )]  # fmt: skip
     side_by_side.TICK_SECONDS, side_by_side.play_episode = TICK, play_episode
     shared_ledger._LOOK, records._BLOOM_BITS = TICK, 1 << 12
@@ -92,12 +92,18 @@ class Client:
         world, session = self.study.world, self.session
         if session.process.killed:
             raise KilledError
-        attempt = {"text": request.messages[0].content, "session": session, "at": world.now, "state": "in flight", "used": False}
+        attempt = {
+            "text": request.messages[0].content,
+            "session": session,
+            "at": world.now,
+            "state": "in flight",
+            "used": False,
+        }
         number = len(self.study.attempts)
         self.study.attempts.append(attempt)
         world.note(session.process, "asks", attempt["text"])
         self.study.check_sent(attempt)
-        await asyncio.sleep(world.draw.uniform(1.0, 8.0))
+        await asyncio.sleep(world.draw.randint(1, 8))
         if world.draw.random() < 0.03:
             attempt["state"] = "refused"
             raise ChatError("too busy", kind="server", status=503)
@@ -175,7 +181,9 @@ class Session(Watcher):
     async def _play(self, loop):
         missing = [(0, seed) for seed in SEEDS if not self.machine.is_there(events_path("c", seed))]
         self.claims = Claims(self.run, self.part, self.machine)
-        table = SideBySide(self.run, missing, Access(self.study, self), [], self, lambda _: None, self.claims, self.steering)
+        table = SideBySide(
+            self.run, missing, Access(self.study, self), [], self, lambda _: None, self.claims, self.steering
+        )
         self.steering.stop = lambda: table.interrupt(1)
         looking = loop.create_task(self._look())
         try:
@@ -209,13 +217,13 @@ class Study:
         self.attempts, self.sessions, self.written, self.failures = [], [], {}, []
         self.world.before_move = self.check_written
         questions = len(SEEDS) * sum(1 + step % 2 for step in range(STEPS))
-        self.budget = self.world.draw.choice((None, None, questions + 4, questions - 3))
+        self.budget = self.world.draw.choice((None, None, questions + 4, questions - 3, questions - 6))
         self.lost_calls, self.late = 0, self.world.late
 
     def play(self):
         draw, world = self.world.draw, self.world
         for number in range(draw.randint(2, 3)):
-            world.at(draw.uniform(0, 20), lambda number=number: self.begin("abc"[number]))
+            world.at(draw.choice((0, 0, 0, 7, 13, 20)), lambda number=number: self.begin("abc"[number]))
         for _ in range(draw.randint(0, 5)):
             world.at(draw.uniform(2, 150), self.fault)
         if draw.random() < 0.3:
@@ -361,17 +369,28 @@ def simulate(seed):
     """One seed; raises what does not hold."""
     with shorter_bookkeeping():
         study = Study(seed)
-        study.play()
+        try:
+            study.play()
+        except BrokenError:
+            raise
+        except Exception as error:
+            raise BrokenError(f"seed {seed}: {error!r}\n{study.told()}") from error
     return study
 
 
-if __name__ == "__main__":
-    began = time.process_time()
-    for seed in range(int(sys.argv[1])):
+def main():
+    """Play so many seeds, and print the history of each that breaks what must hold."""
+    sys.unraisablehook = lambda _: None
+    began, broken, count = time.process_time(), 0, int(sys.argv[1])
+    for seed in range(count):
         try:
-            study = simulate(seed)
-        except Exception as error:
-            print(error, "seed", seed)
-            import traceback; traceback.print_exc()
-            raise SystemExit(1)
-    print((time.process_time() - began) / int(sys.argv[1]))
+            simulate(seed)
+        except BrokenError as error:
+            broken += 1
+            print(error)
+    print(f"{count} seeds, {broken} of them broken, in {(time.process_time() - began) / 60:.1f} CPU minutes")
+    sys.exit(broken > 0)
+
+
+if __name__ == "__main__":
+    main()

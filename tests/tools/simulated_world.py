@@ -29,7 +29,7 @@ class KilledError(BaseException):
 class File:
     """A file: what processes see of it, and what survives a power cut."""
 
-    __slots__ = ("content", "durable", "writers", "mtime")
+    __slots__ = ("content", "durable", "mtime", "writers")
 
     def __init__(self):
         self.content = bytearray()
@@ -232,13 +232,17 @@ class SimulatedMachine(Machine):
 
     @contextlib.contextmanager
     def repeat(self, act, seconds):
-        """Heartbeats are sent by the event loop here, not by a thread."""
+        """Send heartbeats by the event loop, not by a thread."""
         loop = asyncio.get_running_loop()
 
-        def again():
+        def act_and_wait():
             nonlocal alarm
             act()
             alarm = loop.call_later(seconds, again)
+
+        def again():  # a thread is late now and then
+            nonlocal alarm
+            alarm = loop.call_later(3.0 * self.world.draw.random() ** 2, act_and_wait)
 
         alarm = loop.call_later(seconds, again)
         try:
@@ -443,6 +447,9 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         self.world, self.me = world, process
         self._selector = self
         self.set_exception_handler(lambda *_: None)
+
+    def __del__(self):
+        """Loops of killed processes are not closed."""
 
     def time(self):
         return self.world.now
