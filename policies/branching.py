@@ -23,7 +23,6 @@ from llm_coop_envs.core.policy import PolicyLike, Seating
 from llm_coop_envs.core.scenario import Event, Row
 from llm_coop_envs.core.settings import ScenarioSettings
 from llm_coop_envs.errors import RunError, SettingsError
-from llm_coop_envs.treatments.delivery import InOtherWords
 
 
 class Branching:
@@ -191,8 +190,7 @@ def submit_again(env: ScenarioEnv, events: Sequence[Event]) -> None:
     submitted: dict[int, dict[str, dict[str, Any]]] = {}
     for event in events:
         if event["type"] in ("choice", "message"):
-            action = {"choice": event["choice"]} if event["type"] == "choice" else {"message": _message(event)}
-            submitted.setdefault(event["step"], {})[event["agent"]] = action
+            submitted.setdefault(event["step"], {})[event["agent"]] = _submitted(event)
     for step in range(events[-1]["step"]):
         if env.over:
             break
@@ -202,10 +200,12 @@ def submit_again(env: ScenarioEnv, events: Sequence[Event]) -> None:
         raise RunError("the recorded episode cannot be played on: its settings lead to other rounds, or to its end")
 
 
-def _message(event: Event) -> str:
-    """A recorded message as its speaker submitted it."""
-    delivered: str | None = event.get("delivered", {}).get("text")
-    return InOtherWords(event["text"], delivered) if delivered else event["text"]
+def _submitted(event: Event) -> dict[str, Any]:
+    """A recorded choice or message as its player submitted it; what was heard of a message is its paraphrase."""
+    if event["type"] == "choice":
+        return {"choice": event["choice"]}
+    heard = event.get("delivered", {}).get("text")
+    return {"message": event["text"], "paraphrase": heard} if heard else {"message": event["text"]}
 
 
 def save_state(policy: PolicyLike) -> tuple[bool, Any, Any]:

@@ -49,9 +49,9 @@ def to_action(question: Question, answer: Any) -> Action:
         return {"message": answer}
     if isinstance(answer, str):
         # Imported here because only models' answers need the parser.
-        from llm_coop_envs.policies.llm.playing.readers import reader_of
+        from llm_coop_envs.policies.llm.playing.answer_readers import reader_for
 
-        answer = reader_of(question, str).read(answer, truncated=False, refused=False).value
+        answer = reader_for(question, str).read(answer, truncated=False, refused=False).value
     if isinstance(question, Number) and answer is not None:
         answer = question.choice(float(answer))
     return {"choice": answer}

@@ -55,7 +55,7 @@ async def play_async(
     while env.agents:
         # Only players on turn get observations: rendering texts is most of an episode's cost.
         decisions = await ask_table(table, env)
-        env.advance(decisions.choices, decisions.messages, decisions.missing)
+        env.advance(decisions.choices, decisions.messages, decisions.missing, decisions.paraphrases)
         totals += env.rewards
         if on_step is not None:
             on_step(env)

@@ -28,6 +28,8 @@ UPWARDS = {
     ("policies.kinds", "baselines.q_learning.player"),
     ("policies.kinds", "baselines.tabular.player"),
 }
+#: The default that is named as a scenario names its own workflow: a string inside one room.
+DEFAULTS = {("policies.llm.playing.calls", "policies.llm.playing.workflow")}
 #: The developers' own tools start whatever they time or describe. They are not in the wheel.
 DEVELOPERS = ("benchmarks.speed", "benchmarks.doc_pages")
 #: Rooms that study one scenario by nature, or show and measure the shipped ones by name.
@@ -159,7 +161,7 @@ def components(graph):
 def test_there_are_no_circles_of_modules():
     graph = {name: set() for name in modules()}
     for name, other in arrows():
-        if (name, other) not in UPWARDS:
+        if (name, other) not in UPWARDS | DEFAULTS:
             graph[name].add(other)
     assert components(graph) == []
 

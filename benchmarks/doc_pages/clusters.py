@@ -1,4 +1,4 @@
-"""The documentation's page on several machines, with a simulation of where such a run spends its time.
+"""The documentation's page on clusters, with a simulation of where a run on several machines spends its time.
 
     python -m llm_coop_envs.benchmarks.doc_pages.clusters record    # measures, simulates, writes clusters.json; minutes
     python -m llm_coop_envs.benchmarks.doc_pages.clusters > docs/clusters.md
@@ -15,12 +15,12 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from llm_coop_envs.benchmarks.doc_pages.markdown import filled, table
+from llm_coop_envs.benchmarks.doc_pages.markdown import fill_template, table
 from llm_coop_envs.benchmarks.speed.harness import machine, spread
 from llm_coop_envs.benchmarks.speed.llm_studies import through_clients
 from llm_coop_envs.storage.lease import Lease
@@ -31,22 +31,25 @@ MACHINES = (1, 10, 100)
 PARTS = 2  # on each machine, one per core
 EPISODES = 1024  # side by side in a part: --episodes-at-once
 CALLS = 500  # of an episode
-STEPS_OF_A_CLAIM = 16  # operations on files to take and release one, and to write its events; a test counts them
+STEPS_OF_A_CLAIM = 16  # file operations to claim and release an episode and write its events; a test counts them
 LATENCY = 1.0
 SLOW_FOLDER = 1e-3
 STEPS_OF_A_SYNC = 2
-BUSY = 0.9  # from there on something is what the run waits for
+BUSY = 0.9  # a server with this share of busy time is the bottleneck
 DEVICE, PROVIDER = 700.0, 10_000.0  # calls per second that models answer
 SECONDS = 15.0
 _CPU, _MODEL, _FOLDER = "own code", "model", "folder"
 
 
+_Handler = Callable[[float, int, int], None]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Cluster:
-    """A run on several machines, as it is simulated.
+    """A simulated run on several machines.
 
     Attributes:
-        machines: how many.
+        machines: the number of machines.
         cpu: seconds of own code per call and part, one call at a time.
         operation: seconds that the shared folder takes for one operation; it does one at a time, for all machines.
         sync: seconds until it has a part's answers on the disk; a part syncs all that came meanwhile at once.
@@ -66,11 +69,11 @@ class Cluster:
 
 @dataclass(frozen=True, kw_only=True)
 class Simulated:
-    """What came out.
+    """The result of a simulation.
 
     Attributes:
-        calls: per second.
-        busy: the share of the time in which each of the three was at work, on average: own code, model, folder.
+        calls: answered calls per second.
+        busy: the share of the time that own code, models and folder worked, on average over their servers.
     """
 
     calls: float
@@ -78,83 +81,109 @@ class Simulated:
 
     @property
     def bottleneck(self) -> str:
-        """What holds it up, if it is busy nearly always: models, else own code, else the folder; else latency."""
-        # A folder that is always busy need not hold anything up: journals then write more at a time.
+        """The first of models, own code and folder that is almost always busy; otherwise latency."""
+        # The folder comes last: when it is always busy, journals write more at a time, and it need not limit the run.
         return next((kind for kind in (_MODEL, _CPU, _FOLDER) if self.busy[kind] > BUSY), "latency")
 
 
 def simulate(cluster: Cluster, seconds: float) -> Simulated:
-    """Play episodes on a cluster for so many seconds, after as many that are not counted.
+    """Simulate a cluster for twice this many seconds, of which the second half counts."""
+    return _Simulation(cluster, seconds).run()
 
-    Every part has `EPISODES` conversations of `CALLS` calls each. A call takes own code, waits for its turn at the
-    model, for the answer, and until the answer is on the disk; before and after an episode its claim takes operations
-    on the shared folder. All service times are fixed; where somebody waits, it is for those who came before.
+
+class _Simulation:
+    """A discrete-event simulation of one cluster.
+
+    Every part plays `EPISODES` episodes side by side, of `CALLS` calls each. A call takes own code, then its turn at
+    the model and the latency of the answer, then a write of the journal; the episode's next call follows. Before an
+    episode its claim takes operations on the shared folder. All service times are fixed, and every server works first
+    come, first served. A journal writes all answers that came during its last write at once.
+
+    Args:
+        cluster: The cluster.
+        seconds: Length of the half that counts.
     """
-    parts = cluster.machines * PARTS
-    free: dict[tuple[str, int], float] = {}
-    worked: dict[str, float] = dict.fromkeys((_CPU, _MODEL, _FOLDER), 0.0)
-    begun, end = seconds, 2 * seconds
-    answered = 0
-    # Calls, by how many their episode has left: whose answers are being written, and whose wait for the next time.
-    writing: list[list[int]] = [[] for _ in range(parts)]
-    waiting: list[list[int]] = [[] for _ in range(parts)]
-    ticket = itertools.count()
-    queue: list[tuple[float, int, str, int, int]] = []  # when, a number that keeps order, what, part, calls left
 
-    def serve(kind: str, place: int, now: float, needs: float) -> float:
-        start = max(now, free.get((kind, place), 0.0))
-        free[kind, place] = start + needs
-        worked[kind] += max(min(start + needs, end) - max(start, begun), 0.0)
-        return start + needs
+    def __init__(self, cluster: Cluster, seconds: float) -> None:
+        self._cluster = cluster
+        self._seconds = seconds
+        self._parts = cluster.machines * PARTS
+        self._answered = 0
+        # By kind of server and its number: when it is free again; by kind: seconds of work in the counted half.
+        self._free_at: dict[tuple[str, int], float] = {}
+        self._worked: dict[str, float] = dict.fromkeys((_CPU, _MODEL, _FOLDER), 0.0)
+        # By part: the calls left of the episodes whose answers are being written, and of those that wait for it.
+        self._writing: list[list[int]] = [[] for _ in range(self._parts)]
+        self._waiting: list[list[int]] = [[] for _ in range(self._parts)]
+        # Events: time, a number that keeps their order, handler, part, calls left of the episode.
+        self._events: list[tuple[float, int, _Handler, int, int]] = []
+        self._tickets = itertools.count()
 
-    def then(when: float, what: str, part: int, left: int) -> None:
-        heapq.heappush(queue, (when, next(ticket), what, part, left))
+    def run(self) -> Simulated:
+        """Simulate both halves, and return the rates of the second."""
+        for part in range(self._parts):
+            for episode in range(EPISODES):  # spread out, as if the run had been going on for a while
+                start = self._cluster.latency * episode / EPISODES
+                self._schedule(start, self._call, part, CALLS * (episode + 1) // EPISODES or 1)
+        while self._events[0][0] < 2 * self._seconds:
+            now, _, handle, part, calls_left = heapq.heappop(self._events)
+            handle(now, part, calls_left)
+        models = len({number for kind, number in self._free_at if kind == _MODEL})
+        servers = ((_CPU, self._parts), (_MODEL, max(models, 1)), (_FOLDER, 1))
+        busy = {kind: self._worked[kind] / self._seconds / count for kind, count in servers}
+        return Simulated(calls=self._answered / self._seconds, busy=busy)
 
-    def write(now: float, part: int) -> None:
-        writing[part], waiting[part] = waiting[part], []
-        then(serve(_FOLDER, 0, now, STEPS_OF_A_SYNC * cluster.operation) + cluster.sync, "written", part, 0)
+    def _schedule(self, time_: float, handle: _Handler, part: int, calls_left: int) -> None:
+        heapq.heappush(self._events, (time_, next(self._tickets), handle, part, calls_left))
 
-    for part in range(parts):
-        for place in range(EPISODES):  # as if the run had been going on for a while
-            then(cluster.latency * place / EPISODES, "call", part, CALLS * (place + 1) // EPISODES or 1)
-    while queue[0][0] < end:
-        now, _, what, part, left = heapq.heappop(queue)
-        if what == "claim":
-            then(serve(_FOLDER, 0, now, STEPS_OF_A_CLAIM * cluster.operation), "call", part, CALLS)
-        elif what == "call":
-            then(serve(_CPU, part, now, cluster.cpu), "ask", part, left)
-        elif what == "ask":
-            turn = now if cluster.provider is None else serve(_MODEL, 0, now, 1 / cluster.provider)
-            turn = turn if cluster.model is None else serve(_MODEL, 1 + part // PARTS, turn, 1 / cluster.model)
-            then(turn + cluster.latency, "answered", part, left)
-        elif what == "answered":
-            waiting[part].append(left)
-            if not writing[part]:
-                write(now, part)
-        else:
-            done, writing[part] = writing[part], []
-            answered += len(done) if now >= begun else 0
-            for other in done:
-                then(now, "call" if other > 1 else "claim", part, other - 1)
-            if waiting[part]:
-                write(now, part)
-    models = len({place for kind, place in free if kind == _MODEL})
-    busy = {
-        kind: worked[kind] / seconds / places
-        for kind, places in ((_CPU, parts), (_MODEL, max(models, 1)), (_FOLDER, 1))
-    }
-    return Simulated(calls=answered / seconds, busy=busy)
+    def _serve(self, kind: str, number: int, now: float, needs: float) -> float:
+        """Queue work of `needs` seconds at a server, and return when it is done."""
+        start = max(now, self._free_at.get((kind, number), 0.0))
+        done = self._free_at[kind, number] = start + needs
+        self._worked[kind] += max(min(done, 2 * self._seconds) - max(start, self._seconds), 0.0)
+        return done
+
+    def _claim(self, now: float, part: int, _: int) -> None:
+        done = self._serve(_FOLDER, 0, now, STEPS_OF_A_CLAIM * self._cluster.operation)
+        self._schedule(done, self._call, part, CALLS)
+
+    def _call(self, now: float, part: int, calls_left: int) -> None:
+        self._schedule(self._serve(_CPU, part, now, self._cluster.cpu), self._ask, part, calls_left)
+
+    def _ask(self, now: float, part: int, calls_left: int) -> None:
+        provider, model = self._cluster.provider, self._cluster.model
+        turn = now if provider is None else self._serve(_MODEL, 0, now, 1 / provider)
+        turn = turn if model is None else self._serve(_MODEL, 1 + part // PARTS, turn, 1 / model)
+        self._schedule(turn + self._cluster.latency, self._answer, part, calls_left)
+
+    def _answer(self, now: float, part: int, calls_left: int) -> None:
+        self._waiting[part].append(calls_left)
+        if not self._writing[part]:
+            self._write(now, part)
+
+    def _write(self, now: float, part: int) -> None:
+        self._writing[part], self._waiting[part] = self._waiting[part], []
+        written = self._serve(_FOLDER, 0, now, STEPS_OF_A_SYNC * self._cluster.operation) + self._cluster.sync
+        self._schedule(written, self._finish_write, part, 0)
+
+    def _finish_write(self, now: float, part: int, _: int) -> None:
+        written, self._writing[part] = self._writing[part], []
+        self._answered += len(written) if now >= self._seconds else 0
+        for calls_left in written:
+            self._schedule(now, self._call if calls_left > 1 else self._claim, part, calls_left - 1)
+        if self._waiting[part]:
+            self._write(now, part)
 
 
 def scenarios(rates: Mapping[str, float]) -> dict[str, list[Cluster]]:
-    """What is simulated: each on `MACHINES`, with the rates of one machine as they were measured here."""
+    """Return the simulated clusters: each kind on `MACHINES`, with the measured rates of this machine."""
     own = {"cpu": rates["cpu_us"] / 1e6, "sync": rates["sync_us"] / 1e6}
-    here, slow = rates["operation_us"] / 1e6, SLOW_FOLDER
+    measured, slow = rates["operation_us"] / 1e6, SLOW_FOLDER
     kinds: dict[str, dict[str, Any]] = {
-        "models without a limit": {"operation": here},
+        "models without a limit": {"operation": measured},
         "models without a limit, slow folder": {"operation": slow, "sync": 10 * slow},
-        f"{DEVICE:,.0f} calls/s on every machine": {"operation": here, "model": DEVICE},
-        f"one provider, {PROVIDER:,.0f} calls/s": {"operation": here, "provider": PROVIDER},
+        f"{DEVICE:,.0f} calls/s on every machine": {"operation": measured, "model": DEVICE},
+        f"one provider, {PROVIDER:,.0f} calls/s": {"operation": measured, "provider": PROVIDER},
     }
     return {
         name: [Cluster(machines=machines, **{**own, **kind}) for machines in MACHINES] for name, kind in kinds.items()
@@ -162,27 +191,27 @@ def scenarios(rates: Mapping[str, float]) -> dict[str, list[Cluster]]:
 
 
 def measure(repeats: int = 3) -> dict[str, Any]:
-    """The rates of this machine that the simulation starts from; medians, with their spread."""
+    """Measure the rates of this machine that the simulation uses, with their spread."""
     (rows,) = through_clients(["lean"], repeats).values()
-    found = {"cpu_us": [one.cpu_us for one in rows], "operation_us": [], "sync_us": [], "claim_us": []}
+    samples = {"cpu_us": [run.cpu_us for run in rows], "operation_us": [], "sync_us": [], "claim_us": []}
     with tempfile.TemporaryDirectory(dir=".") as name:
         folder = Path(name)
         (folder / "claims").mkdir()
         for _ in range(repeats):
-            found["claim_us"].append(_timed(lambda n: _take(folder / "claims" / str(n)), 500))
-            found["operation_us"].append(_timed(lambda n: (folder / str(n)).touch(), 2000))
-            found["sync_us"].append(_timed(lambda _: _sync(folder / "journal"), 200))
-    return {name: spread(values) for name, values in found.items()}
+            samples["claim_us"].append(_microseconds(lambda n: _claim_once(folder / "claims" / str(n)), 500))
+            samples["operation_us"].append(_microseconds(lambda n: (folder / str(n)).touch(), 2000))
+            samples["sync_us"].append(_microseconds(lambda _: _sync(folder / "journal"), 200))
+    return {name: spread(values) for name, values in samples.items()}
 
 
-def _timed(do: Any, times: int) -> float:
+def _microseconds(operation: Callable[[int], None], times: int) -> float:
     started = time.perf_counter()
     for number in range(times):
-        do(number)
+        operation(number)
     return 1e6 * (time.perf_counter() - started) / times
 
 
-def _take(path: Path) -> None:
+def _claim_once(path: Path) -> None:
     lease = Lease(path, "part")
     assert lease.take()
     lease.release()
@@ -196,20 +225,21 @@ def _sync(path: Path) -> None:
 
 
 def record() -> None:
-    """Measure, simulate, and write what came out."""
+    """Measure, simulate, and write the record."""
     measured = measure()
     rates = {name: figures["median"] for name, figures in measured.items()}
-    found = {
-        name: [{"machines": one.machines, **asdict(simulate(one, SECONDS))} for one in rows]
+    simulated = {
+        name: [{"machines": cluster.machines, **asdict(simulate(cluster, SECONDS))} for cluster in rows]
         for name, rows in scenarios(rates).items()
     }
-    content = {"machine": machine("aiohttp"), "measured": measured, "simulated": found}
+    content = {"machine": machine("aiohttp"), "measured": measured, "simulated": simulated}
     RECORD.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
 def page() -> str:
-    """The page's Markdown."""
-    kept = json.loads(RECORD.read_text(encoding="utf-8"))
+    """Return the page as Markdown."""
+    recorded = json.loads(RECORD.read_text(encoding="utf-8"))
+    host = recorded["machine"]
     names = {
         "cpu_us": "own code and HTTP for one call, one process (CPU)",
         "claim_us": "claiming an episode and giving it up",
@@ -217,32 +247,31 @@ def page() -> str:
         "sync_us": "writing 4 kB and waiting for the disk",
     }
     rows = [
-        [names[name], *(f"{figures[one]:,.0f}" for one in ("min", "median", "max"))]
-        for name, figures in kept["measured"].items()
+        [names[name], *(f"{figures[statistic]:,.0f}" for statistic in ("min", "median", "max"))]
+        for name, figures in recorded["measured"].items()
     ]
     simulated = [
         [
             name if index == 0 else "",
-            str(one["machines"]),
-            f"{one['calls']:,.0f}",
-            *(f"{one['busy'][kind]:.0%}" for kind in (_CPU, _MODEL, _FOLDER)),
-            Simulated(calls=one["calls"], busy=one["busy"]).bottleneck,
+            str(result["machines"]),
+            f"{result['calls']:,.0f}",
+            *(f"{result['busy'][kind]:.0%}" for kind in (_CPU, _MODEL, _FOLDER)),
+            Simulated(calls=result["calls"], busy=result["busy"]).bottleneck,
         ]
-        for name, found in kept["simulated"].items()
-        for index, one in enumerate(found)
+        for name, results in recorded["simulated"].items()
+        for index, result in enumerate(results)
     ]
-    told = {
+    parts = {
         "measured": table(["microseconds", "least", "median", "most"], rows),
         "simulated": table(
-            ["", "machines", "calls/s", *(f"{one} busy" for one in (_CPU, _MODEL, _FOLDER)), "held up by"], simulated
+            ["", "machines", "calls/s", *(f"{kind} busy" for kind in (_CPU, _MODEL, _FOLDER)), "held up by"], simulated
         ),
-        "machine": f"{kept['machine']['cpu']}, {kept['machine']['cores']} cores, load {kept['machine']['load']:.1f} "
-        f"before, Python {kept['machine']['python']}",
+        "machine": f"{host['cpu']}, {host['cores']} cores, load {host['load']:.1f} before, Python {host['python']}",
         "assumed": f"{PARTS} parts on each machine, {EPISODES} episodes side by side in each, {CALLS} calls an "
         f"episode, {LATENCY:g} s until an answer is there, {STEPS_OF_A_CLAIM} operations on files for an episode and "
         f"{STEPS_OF_A_SYNC} for each time a journal is written; a slow folder takes {SLOW_FOLDER * 1e3:g} ms for each",
     }
-    return filled(PROSE, told)
+    return fill_template(PROSE, parts)
 
 
 def main(arguments: Sequence[str]) -> None:

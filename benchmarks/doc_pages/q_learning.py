@@ -23,7 +23,7 @@ from llm_coop_envs.baselines.q_learning.reproduce.entry import ENTRIES, ENTRY
 from llm_coop_envs.baselines.q_learning.reproduce.recorded import REPRODUCED, SEQUENTIAL, SEQUENTIALLY, recorded
 from llm_coop_envs.baselines.q_learning.reproduce.report import distance, number
 from llm_coop_envs.baselines.q_learning.reproduce.studies import STUDIES, Variant
-from llm_coop_envs.benchmarks.doc_pages.markdown import filled, table, versions_of
+from llm_coop_envs.benchmarks.doc_pages.markdown import fill_template, table, versions_of
 from llm_coop_envs.bertrand.faces.comparison_report import WHY, plain_table
 from llm_coop_envs.core.settings import plain
 from llm_coop_envs.reports.run_sections import read_run
@@ -52,7 +52,7 @@ _BY_PRICE = {
 
 
 def page() -> str:
-    """The whole page as Markdown: the prose, with tables where it names them."""
+    """Return the page as Markdown: the prose, with tables at its placeholders."""
     record, speed = recorded(), json.loads(SPEED.read_text(encoding="utf-8"))
     parts = {
         "DOCKED": _docked(record),
@@ -71,22 +71,24 @@ def page() -> str:
         "COMPARISON": _comparison(json.loads(COMPARISON.read_text(encoding="utf-8"))),
         "VERSIONS": versions_of(record),
     }
-    return filled(PROSE, parts)
+    return fill_template(PROSE, parts)
 
 
 def _docked(record: dict[str, Any]) -> str:
     rows = []
-    for one in record["docked"]:
-        if "allowed" in one:
+    for figure in record["docked"]:
+        if "allowed" in figure:
             continue
-        digits = one["digits"]
-        rows.append([one["name"], one["source"], f"{one['printed']:.{digits}f}", f"{one['found']:.{digits + 1}f}"])
+        digits = figure["digits"]
+        rows.append(
+            [figure["name"], figure["source"], f"{figure['printed']:.{digits}f}", f"{figure['found']:.{digits + 1}f}"]
+        )
     return table(["", "source", "printed", "here"], rows)
 
 
 def _variants(record: dict[str, Any], study: str) -> list[tuple[Variant, dict[str, Any]]]:
-    found = record["studies"][study]
-    return [(variant, found[variant.name]) for variant in STUDIES[study].variants]
+    rows = record["studies"][study]
+    return [(variant, rows[variant.name]) for variant in STUDIES[study].variants]
 
 
 def _apart(measure: str, row: dict[str, Any], variant: Variant) -> str:
@@ -106,15 +108,15 @@ def _statistical(record: dict[str, Any]) -> str:
 
 def _answers(record: dict[str, Any]) -> str:
     docked, own = record["answers"]["docked"], record["answers"]["representative"]
-    drawn = {one["name"]: one["printed"] for one in record["docked"] if "allowed" in one}
-    rows = [["before", "", "", *(f"{one['before']:.3f}" for one in (docked, docked, own, own))]]
+    drawn = {figure["name"]: figure["printed"] for figure in record["docked"] if "allowed" in figure}
+    rows = [["before", "", "", *(f"{answer['before']:.3f}" for answer in (docked, docked, own, own))]]
     for t in range(1, _PERIODS + 1):
-        published = [drawn.get(f"{who}'s price, period {t}") for who in ("deviator", "rival")]
+        published = [drawn.get(f"{role}'s price, period {t}") for role in ("deviator", "rival")]
         rows.append(
             [
                 str(t),
                 *("" if price is None else f"{price:.3f}" for price in published),
-                *(f"{one[who][t - 1]:.3f}" for one in (docked, own) for who in ("deviator", "rival")),
+                *(f"{answer[role][t - 1]:.3f}" for answer in (docked, own) for role in ("deviator", "rival")),
             ]
         )
     head = ["period", "Figure 4: deviator", "rival", "docked: deviator", "rival", "own numbers: deviator", "rival"]
@@ -164,9 +166,9 @@ def _price_tables(record: dict[str, Any]) -> str:
 
 
 def _others(record: dict[str, Any]) -> str:
-    """All measures of the studies that have no table of their own."""
+    """Return the table of all studies without a table of their own."""
     rows = []
-    for study, one in STUDIES.items():
+    for study, entry in STUDIES.items():
         if study in REPRODUCED:
             continue
         for variant, row in _variants(record, study):
@@ -176,43 +178,43 @@ def _others(record: dict[str, Any]) -> str:
                     continue
                 apart = distance(name, row, variant)
                 cells.append(number(name, row[name]) + (f" ({apart:+.1f})" if math.isfinite(apart) else ""))
-            rows.append([f"{one.title}: {variant.name}", str(row["sessions"]), *cells])
+            rows.append([f"{entry.title}: {variant.name}", str(row["sessions"]), *cells])
     return table(["", "sessions", *(label for name, label in _MEASURES if name != "time")], rows)
 
 
 def _sequential(record: dict[str, Any]) -> str:
     rows = []
-    for intervals, found in record[SEQUENTIALLY].items():
-        for name, words in SEQUENTIAL.items():
-            rows.append([intervals, str(found["runs"]), words, f"{found[name]:.4f}", f"{found[f'{name}_se']:.4f}"])
+    for intervals, result in record[SEQUENTIALLY].items():
+        for name, label in SEQUENTIAL.items():
+            rows.append([intervals, str(result["runs"]), label, f"{result[name]:.4f}", f"{result[f'{name}_se']:.4f}"])
     return table(["intervals", "runs", "", "mean", "standard error"], rows)
 
 
 def _entry(record: dict[str, Any]) -> str:
     rows = []
     for variant in ENTRIES.values():
-        found = record[ENTRY][variant.name]
+        result = record[ENTRY][variant.name]
         for name, label in _MEASURES:
             if name in variant.published:
-                shown = (
+                cells = (
                     number(name, variant.published[name]),
-                    number(name, found[name]),
-                    number(name, found[f"{name}_se"]),
+                    number(name, result[name]),
+                    number(name, result[f"{name}_se"]),
                 )
-                rows.append([variant.name, label, *shown, _apart(name, found, variant)])
+                rows.append([variant.name, label, *cells, _apart(name, result, variant)])
     return table(["", "", "published", "here", "standard error", "apart, in standard errors"], rows)
 
 
 def _hours(hours: dict[str, float]) -> str:
-    rows = [[one.title, str(len(one.variants)), f"{hours[study]:.2f}"] for study, one in STUDIES.items()]
+    rows = [[entry.title, str(len(entry.variants)), f"{hours[study]:.2f}"] for study, entry in STUDIES.items()]
     return table(["study", "variants", "hours"], [*rows, ["all", "", f"{sum(hours.values()):.1f}"]])
 
 
 def _speed(speed: dict[str, Any]) -> str:
     machine = speed["machine"]
     rows = []
-    for name, one in speed["speeds"].items():
-        figures = one["million_periods_per_second"]
+    for name, case in speed["speeds"].items():
+        figures = case["million_periods_per_second"]
         rows.append([name, *(f"{figures[key]:.1f}" for key in ("min", "median", "max"))])
     rows += [[f"{name} (measured earlier, elsewhere)", "", f"{value:g}", ""] for name, value in speed["others"].items()]
     repeats = next(iter(speed["speeds"].values()))["repeats"]
@@ -234,9 +236,9 @@ def _speed(speed: dict[str, Any]) -> str:
 def _tables() -> str:
     rows = []
     for name, command in SHIPPED.items():
-        one = load_table(name)
-        cycle = one.cycle
-        rows.append([f"`{name}`", f"{one.periods:,}", cycle.kind, f"{cycle.prices.mean():.4f}", f"`{command}`"])
+        shipped = load_table(name)
+        cycle = shipped.cycle
+        rows.append([f"`{name}`", f"{shipped.periods:,}", cycle.kind, f"{cycle.prices.mean():.4f}", f"`{command}`"])
     return table(["table", "periods", "limit cycle", "mean price", "made by"], rows)
 
 
@@ -249,7 +251,7 @@ def _comparison(record: dict[str, Any]) -> str:
 
 
 def record(folder: Path) -> None:
-    """Keep the comparison's table of a run of `collusion_comparison`."""
+    """Record the comparison table of a run of `collusion_comparison`."""
     (section,), _ = read_run(open_run(folder))
     COMPARISON.write_text(json.dumps(plain_table(section.tables()[0]), indent=1) + "\n", encoding="utf-8")
 

@@ -19,23 +19,23 @@ Picture = tuple[Scene, View]
 
 
 def evacuation() -> Picture:
-    """The tenth round of a run in which people follow the crowd; the one who is heard by most is selected."""
+    """Draw the tenth round of people who follow the crowd, with the most heard speaker selected."""
     env = evacuation_v0.parallel_env(record=True)
     play(env, make("evacuation/herding"), seed=4)
     scenes = [scene for scene in frames(env.events) if scene.round == 10 and scene.doing == "talk"]
-    loudest = max(scenes[-1].said, key=lambda said: len(said.hearers or ()))
+    loudest = max(scenes[-1].said, key=lambda message: len(message.hearers or ()))
     return scenes[-1], View(selected=loudest.speaker, bubbles=True)
 
 
 def bertrand() -> Picture:
-    """A firm that lets its price follow its rival's upwards, and one that strikes back."""
+    """Draw a firm that follows its rival's price upwards, and one that strikes back."""
     env = bertrand_v0.parallel_env(preset="team_up_linear", rounds=80, record=True)
     play(env, {"firm_0": make("bertrand/price_matching"), "firm_1": make("bertrand/tit_for_tat")}, seed=0)
     return next(scene for scene in frames(env.events) if scene.round == 60 and scene.doing == "settled"), View()
 
 
 def kbc() -> Picture:
-    """The last decision of players who say what they will name and follow the others."""
+    """Draw the last decision of players who announce numbers and follow the others."""
     env = kbc_v0.parallel_env(record=True)
     seats = [make("kbc/follower"), make("kbc/poisson"), make("kbc/announcer")]
     play(env, {name: seats[k % 3] for k, name in enumerate(env.possible_agents)}, seed=1)

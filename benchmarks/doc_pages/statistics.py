@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from llm_coop_envs.benchmarks.doc_pages.markdown import filled, table, versions_of
+from llm_coop_envs.benchmarks.doc_pages.markdown import fill_template, table, versions_of
 from llm_coop_envs.benchmarks.speed.harness import machine
 from llm_coop_envs.statistics.comparison import ALPHA, DRAWN, MOST_LISTED, Comparison
 from llm_coop_envs.statistics.intervals import LEVEL, exact_interval, hall_reach, mean_intervals, student_quantile
@@ -31,7 +31,7 @@ SIZES = (5, 8, 15)
 ROUNDS = (5, 40)
 RATES = (0.5, 0.3, 0.1)
 MEANS = 40_000
-_AT_ONCE = 200
+_EXPERIMENTS_PER_PART = 200
 Floats = NDArray[np.float64]
 Draw = Callable[[np.random.Generator, tuple[int, int]], Floats]
 
@@ -61,14 +61,14 @@ def _two_modes(rng: np.random.Generator, shape: tuple[int, int]) -> Floats:
 
 @dataclass(frozen=True, kw_only=True)
 class World:
-    """How episodes are drawn; every arm's values have mean 0.
+    """A distribution of episodes; every arm's values have mean 0.
 
     Attributes:
-        about: what it is.
+        about: its description.
         draw: an arm's values, (repeats, episodes).
-        shared: how much of the seed both arms share, as a factor.
-        factor: what the second arm's values are multiplied by; other than 1 the two are not alike.
-        promised: whether the limits hold in it.
+        shared: the factor of the seed's effect that both arms share.
+        factor: multiplies the second arm's values; with 1 both arms have one distribution.
+        promised: whether the page promises its limits for this world.
     """
 
     about: str
@@ -78,7 +78,7 @@ class World:
     promised: bool = True
 
     def arms(self, rng: np.random.Generator, repeats: int, n: int) -> tuple[Floats, Floats]:
-        """Both arms' values, each (repeats, n); column k of one and of the other are of one seed."""
+        """Draw both arms' values, each (repeats, n); column k of both has the same seed."""
         seed = self.shared * self.draw(rng, (repeats, n))
         first, second = (self.draw(rng, (repeats, n)) for _ in range(2))
         return first + seed, self.factor * (second + seed)
@@ -102,7 +102,7 @@ WORLDS: Mapping[str, World] = {
 
 
 def simulate(name: str, n: int, paired: bool, repeats: int, seed: int = 0) -> dict[str, float]:
-    """How often intervals hold the truth, and how often the test finds a difference that is not there.
+    """Simulate how often intervals cover the truth, and how often the test finds a difference that does not exist.
 
     Args:
         name: one of `WORLDS`.
@@ -124,19 +124,19 @@ def simulate(name: str, n: int, paired: bool, repeats: int, seed: int = 0) -> di
         for a, b in zip(first.tolist(), second.tolist(), strict=True)
     ]
     data = (second - first,) if paired else (first, second)
-    parts = np.array_split(np.arange(repeats), max(1, repeats // _AT_ONCE))
-    p = np.concatenate([fast_p(*(one[part] for one in data)) for part in parts])
-    found = {
-        "coverage": float(np.mean([_holds_zero(one.interval) for one in tests])),
+    parts = np.array_split(np.arange(repeats), max(1, repeats // _EXPERIMENTS_PER_PART))
+    p = np.concatenate([fast_p(*(arm[part] for arm in data)) for part in parts])
+    shares = {
+        "coverage": float(np.mean([_covers_zero(test.interval) for test in tests])),
         "false": float(np.mean(p <= ALPHA)),
     }
     if paired and name == "normal":
-        found["effect"] = float(np.mean([_holds_zero(one.effect) for one in tests]))
-    return found
+        shares["effect"] = float(np.mean([_covers_zero(test.effect) for test in tests]))
+    return shares
 
 
 def fast_p(first: Floats, second: Floats | None = None) -> Floats:
-    """What `permutation_p` finds, for many experiments at once; a test compares the two.
+    """Compute `permutation_p` for many experiments at once; a test compares the two.
 
     Args:
         first: (experiments, pairs) differences, or (experiments, episodes) of one arm.
@@ -152,19 +152,19 @@ def fast_p(first: Floats, second: Floats | None = None) -> Floats:
     else:
         drawn = np.random.default_rng(0).permuted(np.tile(np.arange(2 * n), (DRAWN, 1)), axis=1)[:, :n]
         chosen = np.vstack([np.arange(n), drawn])
-    there = np.zeros((len(chosen), 2 * n))
-    np.put_along_axis(there, chosen, 1.0, axis=1)
+    is_chosen = np.zeros((len(chosen), 2 * n))
+    np.put_along_axis(is_chosen, chosen, 1.0, axis=1)
     both = np.hstack([first, second]).T
     both = both - both.mean(axis=0)
-    sums = there @ both
+    sums = is_chosen @ both
     # Arms are of one size and their sums add up to 0: all of Welch's t follows from one arm's sum.
-    found = -2 * sums / np.sqrt(np.maximum((both**2).sum(axis=0) - 2 * sums**2 / n, 1e-300))
-    tails = [(side >= side[0] - 1e-9 * np.abs(side[0])).mean(axis=0) for side in (found, -found)]
+    statistic = -2 * sums / np.sqrt(np.maximum((both**2).sum(axis=0) - 2 * sums**2 / n, 1e-300))
+    tails = [(side >= side[0] - 1e-9 * np.abs(side[0])).mean(axis=0) for side in (statistic, -statistic)]
     return np.asarray(np.minimum(1.0, 2 * np.minimum(*tails)))
 
 
 def simulate_means(name: str, n: int, repeats: int, seed: int = 0) -> dict[str, float]:
-    """How often the interval of one arm's mean holds the truth.
+    """Simulate how often the interval of one arm's mean covers the truth.
 
     Args:
         name: one of `WORLDS`.
@@ -185,32 +185,32 @@ def simulate_means(name: str, n: int, repeats: int, seed: int = 0) -> dict[str, 
         "hall": (mean - below * error, mean + above * error),
         "shown": (low, high),
     }
-    held = {what: float(np.mean((below <= 0.0) & (above >= 0.0))) for what, (below, above) in ends.items()}
-    return {**held, "width": float(np.median((high - low) / (2 * reach * error)))}
+    coverage = {kind: float(np.mean((below <= 0.0) & (above >= 0.0))) for kind, (below, above) in ends.items()}
+    return {**coverage, "width": float(np.median((high - low) / (2 * reach * error)))}
 
 
 def coverage_of_rate(rate: float, n: int) -> float:
-    """How often the exact interval of a rate holds it, among so many episodes: computed, not simulated."""
-    ends = [exact_interval(found, n) for found in range(n + 1)]
-    chances = [math.comb(n, found) * rate**found * (1 - rate) ** (n - found) for found in range(n + 1)]
+    """Compute how often the exact interval of a rate in n episodes covers the rate."""
+    ends = [exact_interval(count, n) for count in range(n + 1)]
+    chances = [math.comb(n, count) * rate**count * (1 - rate) ** (n - count) for count in range(n + 1)]
     return sum(chance for chance, (low, high) in zip(chances, ends, strict=True) if low <= rate <= high)
 
 
 def simulate_rounds(n: int, repeats: int, seed: int = 0) -> float:
-    """How often Welch's interval holds the truth if the rounds of clustered episodes are taken for units."""
+    """Simulate how often Welch's interval covers the truth if rounds of clustered episodes are treated as units."""
     rng = np.random.default_rng([seed, n])
-    held = 0
+    covered = 0
     for _ in range(repeats):
         arms = []
         for _ in range(2):
             rounds = rng.integers(*ROUNDS, endpoint=True, size=n)
             arms.append(tuple((np.repeat(rng.normal(size=n), rounds) + rng.normal(size=rounds.sum())).tolist()))
-        held += _holds_zero(Comparison(measure="rounds", first=arms[0], second=arms[1], paired=False).interval)
-    return held / repeats
+        covered += _covers_zero(Comparison(measure="rounds", first=arms[0], second=arms[1], paired=False).interval)
+    return covered / repeats
 
 
 def record(repeats: int = 4_000) -> dict[str, Any]:
-    """Simulate everything that the page tells."""
+    """Simulate everything on the page."""
     return {
         "repeats": repeats,
         "versions": machine("numpy", "scipy")["versions"],
@@ -225,46 +225,48 @@ def record(repeats: int = 4_000) -> dict[str, Any]:
 
 
 def page() -> str:
-    """The whole page as Markdown: the prose, with tables where it names them."""
-    found = json.loads(RECORD.read_text(encoding="utf-8"))
+    """Return the page as Markdown: the prose, with tables at its placeholders."""
+    recorded = json.loads(RECORD.read_text(encoding="utf-8"))
     parts = {
-        "PAIRED": _table(found["paired"]),
-        "UNPAIRED": _table(found["unpaired"]),
+        "PAIRED": _table(recorded["paired"]),
+        "UNPAIRED": _table(recorded["unpaired"]),
         "MEANS": table(
             ["one arm's values", "interval", *(f"n = {n}" for n in SIZES), "width, against Student's"],
             [
                 [
                     WORLDS[name].about,
                     called,
-                    *(_percent(row[str(n)][what]) for n in SIZES),
-                    ", ".join(f"{row[str(n)]['width']:.2f}" for n in SIZES) if what == "shown" else "",
+                    *(_percent(row[str(n)][kind]) for n in SIZES),
+                    ", ".join(f"{row[str(n)]['width']:.2f}" for n in SIZES) if kind == "shown" else "",
                 ]
-                for name, row in found["means"].items()
-                for what, called in (("student", "Student's"), ("hall", "Hall's"), ("shown", "**as printed**"))
+                for name, row in recorded["means"].items()
+                for kind, called in (("student", "Student's"), ("hall", "Hall's"), ("shown", "**as printed**"))
             ],
         ),
         "RATES": table(
             ["yes or no", *(f"n = {n}" for n in SIZES)],
-            [[f"{rate} yes", *(_percent(row[str(n)]) for n in SIZES)] for rate, row in found["rates"].items()],
+            [[f"{rate} yes", *(_percent(row[str(n)]) for n in SIZES)] for rate, row in recorded["rates"].items()],
         ),
         "SIMULATED": f"{MEANS:,}",
-        "ROUNDS": ", ".join(f"{_percent(found['rounds'][str(n)])} with {n} episodes" for n in SIZES),
-        "EFFECT": ", ".join(f"{_percent(found['paired']['normal'][str(n)]['effect'])} with {n} pairs" for n in SIZES),
-        "REPEATS": f"{found['repeats']:,}",
-        "FEWER": f"{found['repeats'] // 4:,}",
-        "VERSIONS": versions_of(found),
+        "ROUNDS": ", ".join(f"{_percent(recorded['rounds'][str(n)])} with {n} episodes" for n in SIZES),
+        "EFFECT": ", ".join(
+            f"{_percent(recorded['paired']['normal'][str(n)]['effect'])} with {n} pairs" for n in SIZES
+        ),
+        "REPEATS": f"{recorded['repeats']:,}",
+        "FEWER": f"{recorded['repeats'] // 4:,}",
+        "VERSIONS": versions_of(recorded),
     }
-    return filled(PROSE, parts)
+    return fill_template(PROSE, parts)
 
 
-def _table(found: Mapping[str, Mapping[str, Mapping[str, float]]]) -> str:
+def _table(results: Mapping[str, Mapping[str, Mapping[str, float]]]) -> str:
     rows = [
         [
             WORLDS[name].about,
             *(_percent(row[str(n)]["coverage"]) for n in SIZES),
             *(_percent(row[str(n)]["false"]) for n in SIZES),
         ]
-        for name, row in found.items()
+        for name, row in results.items()
     ]
     return table(["values", *(f"coverage, n = {n}" for n in SIZES), *(f"false, n = {n}" for n in SIZES)], rows)
 
@@ -273,7 +275,7 @@ def _percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
-def _holds_zero(interval: Any) -> bool:
+def _covers_zero(interval: Any) -> bool:
     return interval is not None and bool(interval.low <= 0.0 <= interval.high)
 
 

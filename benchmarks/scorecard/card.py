@@ -1,8 +1,8 @@
-"""The scorecard: what a player came to in the suite, made from a run's events and nothing else.
+"""The scorecard: a player's scores in the suite, computed from a run's events alone.
 
-One line for each tendency of each scenario. A score belongs to an episode (of all arms together, where a task has
-several); the unit of intervals is the set of parameters, whose seeds are no independent draws of what is asked. Lines
-are not averaged: they are about different things.
+There is one line for each tendency of each scenario. A score belongs to an episode, or to the episodes of all arms with
+one seed. The unit of intervals is the set of parameters, because its seeds are no independent draws of parameters.
+Lines are not averaged, because they measure different things.
 """
 
 from __future__ import annotations
@@ -30,48 +30,48 @@ from llm_coop_envs.studies.conditions import seat_matches
 
 FORMAT = 1
 SUITE = "bench"
-"""Under this name a run's manifest holds what was written down before anybody was asked."""
+"""The key of the preregistration in a run's manifest."""
 CARD, TABLE, CHECK = "scorecard.json", "scorecard.md", "check"
 SPLITS = 1000
 SKILLS = (UNDERSTANDING, LEGALITY, COMPETENCE)
-"""Where illegal play counts as failure. Elsewhere such an episode shows no tendency of the player, and has no score."""
+"""Tendencies in which an episode with illegal play scores 0. In all others it has no score."""
 
 
 def analysis_hash() -> str:
-    """A hash of the code that makes scores of events."""
+    """Return a hash of the code that computes scores from events."""
     own = Path(__file__).parent.glob("*.py")
     return hash_of_files(
-        *own, *scorecard_task_files(), *(Path(str(one.__file__)) for one in (information, process, statistics))
+        *own, *scorecard_task_files(), *(Path(str(module.__file__)) for module in (information, process, statistics))
     )
 
 
 def make_card(run: Run) -> dict[str, Any]:
-    """The scorecard of a run, as plain data.
+    """Compute the scorecard of a run, as plain data.
 
     Raises:
-        RunError: it is no run of the suite, or of another version; or episodes are missing or damaged.
+        RunError: It is no run of the suite, or of another version; or episodes are missing or damaged.
     """
-    told = run.manifest.get(SUITE)
-    if told is None:
+    preregistration = run.manifest.get(SUITE)
+    if preregistration is None:
         raise RunError(f"{run.folder}: is no run of the scorecard's suite; 'llm-coop bench' plays it")
     try:
-        suite = suite_of(told)
+        suite = suite_of(preregistration)
     except RunError as error:
         raise RunError(f"{run.folder}: {error}") from error
-    if suite.study.digest != run.manifest["digest"] or told["study"] != run.manifest["digest"]:
+    if suite.study.digest != run.manifest["digest"] or preregistration["study"] != run.manifest["digest"]:
         raise RunError(f"{run.folder}: what was played is not what the suite makes of its held-out seed")
     if len(run.finished()) < run.total:
         raise RunError(
             f"{run.folder}: has {len(run.finished())} of {run.total} episodes; continue it with 'llm-coop bench' first"
         )
-    return plain_json({"format": FORMAT, **told, "lines": _lines(run, suite)})
+    return plain_json({"format": FORMAT, **preregistration, "lines": _lines(run, suite)})
 
 
 def read_card(path: Path) -> dict[str, Any]:
-    """A scorecard that was written: its file, or that of a run folder.
+    """Read a scorecard from its file or from a run folder.
 
     Raises:
-        RunError: there is none, or it was changed since.
+        RunError: There is none, or it was changed since it was written.
     """
     file = path / CARD if path.is_dir() else path
     try:
@@ -90,7 +90,7 @@ def read_card(path: Path) -> dict[str, Any]:
 
 
 def _lines(run: Run, suite: Suite) -> list[dict[str, Any]]:
-    """All lines, by tendency in their order."""
+    """Compute all lines, in the order of the tendencies."""
     scored: dict[tuple[str, str], list[tuple[str, str, int, float | None]]] = {}
     legal: dict[tuple[str, str], list[float]] = {}
     about: dict[tuple[str, str], str] = {}
@@ -116,7 +116,11 @@ def _lines(run: Run, suite: Suite) -> list[dict[str, Any]]:
 
 
 def _scores(part: Part, played: Mapping[str, Sequence[Event]], legal: float) -> Iterator[tuple[str, float | None]]:
-    """What an episode comes to, by tendency."""
+    """Yield the scores of an episode, by tendency.
+
+    If too many choices were illegal, skills score 0 and other tendencies have no score (`None`). Questions about the
+    rules are scored anyway, since an illegal answer is a wrong one.
+    """
     failed = legal < 1 - INVALID_ABOVE
     for tendency, score in part.task.scores.items():
         if tendency == UNDERSTANDING or not failed:
@@ -128,12 +132,12 @@ def _scores(part: Part, played: Mapping[str, Sequence[Event]], legal: float) -> 
 
 
 def _legal_share(part: Part, played: Mapping[str, Sequence[Event]]) -> float:
-    """The share of legal ones among the choices of who is tested, in all arms."""
+    """Return the share of legal choices of the tested player, in all arms, without choices that an arm forces."""
     flags = [
         bool(event["flags"])
         for name, arm in part.arms.items()
         for event in played[name]
-        if event["type"] == "choice" and _sits(arm.seats, event["agent"])
+        if event["type"] == "choice" and _is_tested(arm.seats, event["agent"])
         if not any(
             event["agent"] == change["players"] and event["round"] == change["from_round"] for change in arm.changes
         )
@@ -141,10 +145,12 @@ def _legal_share(part: Part, played: Mapping[str, Sequence[Event]]) -> float:
     return 1.0 - float(np.mean(flags)) if flags else 1.0
 
 
-def _sits(seats: Mapping[str, Any], agent: str) -> bool:
-    """Whether who is tested sits in a seat; exact names go before patterns."""
-    found = seats.get(agent, next((one for pattern, one in seats.items() if seat_matches(pattern, agent)), None))
-    return bool(found == TESTED)
+def _is_tested(seats: Mapping[str, Any], agent: str) -> bool:
+    """Whether the tested player sits in a seat. An exact name goes before a pattern, and that before later patterns."""
+    player = seats.get(
+        agent, next((candidate for pattern, candidate in seats.items() if seat_matches(pattern, agent)), None)
+    )
+    return bool(player == TESTED)
 
 
 def _line(
@@ -155,7 +161,7 @@ def _line(
     about: str,
 ) -> dict[str, Any]:
     sets = _scored_sets(rows)
-    found = interval_of_sets(sets)
+    interval = interval_of_sets(sets)
     halves = {
         half: interval_of_sets(_scored_sets([row for row in rows if row[0] == half])) for half in (PUBLIC, HELD_OUT)
     }
@@ -164,12 +170,12 @@ def _line(
         "tendency": key[0],
         "scenario": key[1],
         "about": about,
-        "score": None if found is None else found.mean,
-        "low": None if found is None else found.low,
-        "high": None if found is None else found.high,
+        "score": None if interval is None else interval.mean,
+        "low": None if interval is None else interval.low,
+        "high": None if interval is None else interval.high,
         "episodes": len(rows),
         "scored": sum(map(len, sets)),
-        **{half: None if one is None else one.mean for half, one in halves.items()},
+        **{half: None if half_interval is None else half_interval.mean for half, half_interval in halves.items()},
         "reliability": reliability(sets),
         "competency": lawful if understood is None else min(lawful, understood),
         "legal": lawful,
@@ -179,46 +185,46 @@ def _line(
 
 
 def by_set(values: Iterable[tuple[str, int, float | None]]) -> dict[str, dict[int, float]]:
-    """The scores of each set of parameters that has any, by its name and the seed.
+    """Group scores by the name of the set of parameters and the seed; sets without a score are left out.
 
     Args:
-        values: name, seed and score; `None` is no score.
+        values: name, seed and score, `None` if there is none.
     """
-    found: dict[str, dict[int, float]] = {}
+    by_name: dict[str, dict[int, float]] = {}
     for name, seed, value in values:
         if value is not None:
-            found.setdefault(name, {})[seed] = value
-    return found
+            by_name.setdefault(name, {})[seed] = value
+    return by_name
 
 
 def _scored_sets(rows: Sequence[tuple[str, str, int, float | None]]) -> list[list[float]]:
-    return [list(one.values()) for one in by_set(row[1:] for row in rows).values()]
+    return [list(scores.values()) for scores in by_set(row[1:] for row in rows).values()]
 
 
 def interval_of_sets(sets: Sequence[Sequence[float]]) -> Interval | None:
-    """The mean of all scores, with an interval between 0 and 1 whose unit is the set of parameters.
+    """Return the mean of all scores, with an interval within 0 and 1 whose unit is the set of parameters.
 
-    It is that of the sets' means, each counting by its scores, of which some may be missing; the exact one of a rate
-    of sets where each came to 0 throughout or to 1 throughout. One set has no interval.
+    Sets are weighted by their numbers of scores, since some may be missing. If every set scored 0 throughout or 1
+    throughout, the interval is the exact one of a rate. One set has no interval.
 
     Args:
         sets: the scores of each set, in [0, 1], at least one each.
     """
-    means = [float(np.mean(one)) for one in sets]
-    found = mean_interval(means, weights=[len(one) for one in sets])
-    if found is None:
+    means = [float(np.mean(scores)) for scores in sets]
+    interval = mean_interval(means, weights=[len(scores) for scores in sets])
+    if interval is None:
         return None
     if len(means) > 1 and set(means) <= {0.0, 1.0}:
         low, high = exact_interval(means.count(1.0), len(means))
-        found = replace(found, low=low, high=high)
-    return found.within(0.0, 1.0)
+        interval = replace(interval, low=low, high=high)
+    return interval.clip(0.0, 1.0)
 
 
 def reliability(sets: Sequence[Sequence[float]]) -> float | None:
-    """How well two halves of the sets of parameters agree: 1 less the mean difference of their scores' means.
+    """Return the split-half reliability: 1 less the mean absolute difference of the two halves' mean scores.
 
-    Over 1,000 ways to deal the sets to two halves (one may be left over), always the same ones: the seeds of a set go
-    together, else what it asks would stand in both halves. `None` with fewer than four.
+    The sets of parameters are split at random 1,000 times, always in the same ways; of an odd number one is left over.
+    All seeds of a set fall into one half, since they share its parameters. `None` with fewer than four sets.
 
     Args:
         sets: the scores of each set, at least one each.
@@ -228,6 +234,6 @@ def reliability(sets: Sequence[Sequence[float]]) -> float | None:
     half = len(sets) // 2
     order = np.argsort(np.random.default_rng(0).random((SPLITS, len(sets))), axis=1)
     dealt = order[:, : 2 * half].reshape(SPLITS, 2, half)
-    means, counts = np.array([np.mean(one) for one in sets]), np.array([len(one) for one in sets])
+    means, counts = np.array([np.mean(scores) for scores in sets]), np.array([len(scores) for scores in sets])
     first, second = np.average(means[dealt], axis=2, weights=counts[dealt]).T
     return 1.0 - float(np.abs(first - second).mean())

@@ -1,4 +1,4 @@
-"""A scorecard as a table: in the terminal, and as Markdown."""
+"""The scorecard as a table, for the terminal and as Markdown."""
 
 from __future__ import annotations
 
@@ -14,26 +14,28 @@ from llm_coop_envs.storage.files import write_json, write_whole
 from llm_coop_envs.storage.folder import digest_of
 
 HEAD = ("tendency", "scenario", "score", f"{LEVEL:.0%}", "public", "held-out", "scored")
-SURE = ("reliability", "competency")
+RELIABILITY = ("reliability", "competency")
 
 
 def write_card(run: Run) -> dict[str, Any]:
-    """Make the scorecard of a run, and write it into its folder, as data and as a table, with recorded rows beside it.
+    """Compute the scorecard of a run and write it into its folder, as data and as a table, with reference rows.
 
     Raises:
-        RunError: it cannot be made or written.
+        RunError: It cannot be computed or written.
     """
-    made = make_card(run)
-    card = {**made, "references": references(made)}
+    computed = make_card(run)
+    card = {**computed, "references": references(computed)}
     write_json(run.folder / CARD, {**card, CHECK: digest_of(card)})
     write_whole(run.folder / TABLE, markdown(card).encode())
     return card
 
 
 def rows(card: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
-    """The head and the rows of the table."""
+    """Return the head and the rows of the table."""
     others = card["references"]
-    known = [{(one["tendency"], one["scenario"]): one["score"] for one in other["lines"]} for other in others]
+    reference_scores = [
+        {(line["tendency"], line["scenario"]): line["score"] for line in other["lines"]} for other in others
+    ]
     body = [
         [
             line["tendency"],
@@ -43,17 +45,17 @@ def rows(card: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
             _number(line["public"]),
             _number(line["held_out"]),
             f"{line['scored']}/{line['episodes']}",
-            *(_number(line[name]) for name in SURE),
-            *(_number(one.get((line["tendency"], line["scenario"]))) for one in known),
+            *(_number(line[name]) for name in RELIABILITY),
+            *(_number(scores.get((line["tendency"], line["scenario"]))) for scores in reference_scores),
         ]
         for line in card["lines"]
     ]
-    return [*HEAD, *SURE, *(one["name"] for one in others)], body
+    return [*HEAD, *RELIABILITY, *(reference["name"] for reference in others)], body
 
 
 def remarks(card: Mapping[str, Any]) -> list[str]:
-    """What one must know to read the table."""
-    told = [
+    """Return the sentences that explain the table."""
+    sentences = [
         "Scores lie between 0 and 1; what 0 and 1 mean differs from line to line, and there is no overall score.",
         "'scored' episodes have a score: where more than 5 % of the choices were not the player's own, there is none, "
         "or 0 for understanding, legality and competence.",
@@ -63,23 +65,23 @@ def remarks(card: Mapping[str, Any]) -> list[str]:
         f"Suite {card['suite']} version {card['version']} ({card['sha256'][:16]}), {card['size']}; held-out seed "
         f"{card['held_out']}; preregistration {card['preregistration']}.",
     ]
-    told += [
-        f"Column {one['name']}: {', '.join(sorted({str(player['name']) for player in one['players'].values()}))}; "
-        f"played {one['date']} ({one['size']}): {one['command']}"
-        for one in card["references"]
+    sentences += [
+        f"Column {row['name']}: {', '.join(sorted({str(player['name']) for player in row['players'].values()}))}; "
+        f"played {row['date']} ({row['size']}): {row['command']}"
+        for row in card["references"]
     ]
-    return [*told, *(f"Left out: {one}" for one in card["left_out"])]
+    return [*sentences, *(f"Left out: {reason}" for reason in card["left_out"])]
 
 
 def markdown(card: Mapping[str, Any]) -> str:
-    """The scorecard as Markdown."""
+    """Return the scorecard as Markdown."""
     head, body = rows(card)
     table = [f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *body)]
     about = [f"- **{name}**: {text}" for name, text in TENDENCIES.items()]
-    lines = [f"- {one['tendency']}, {one['scenario']}: {one['about']}" for one in card["lines"]]
-    players = ", ".join(f"{name}: {one['name']}" for name, one in card["players"].items())
-    told = [f"- {one}" for one in remarks(card)]
-    sections = (["# Scorecard", "", players, "", *table, ""], [*told, ""], [*about, ""], lines)
+    lines = [f"- {line['tendency']}, {line['scenario']}: {line['about']}" for line in card["lines"]]
+    players = ", ".join(f"{name}: {player['name']}" for name, player in card["players"].items())
+    notes = [f"- {sentence}" for sentence in remarks(card)]
+    sections = (["# Scorecard", "", players, "", *table, ""], [*notes, ""], [*about, ""], lines)
     return "\n".join(line for section in sections for line in section) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""What two scorecards differ by."""
+"""Comparison of two scorecards."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 
 from llm_coop_envs.benchmarks.scorecard.card import CARD, by_set, read_card
 from llm_coop_envs.errors import RunError
-from llm_coop_envs.reports.paired import numbers
-from llm_coop_envs.statistics.comparison import ALPHA, Comparison, holm
+from llm_coop_envs.reports.contrast_text import surviving_differences
+from llm_coop_envs.statistics.comparison import ALPHA, Comparison, holm, is_underpowered
 
 
 def is_card(path: Path) -> bool:
@@ -20,54 +20,49 @@ def is_card(path: Path) -> bool:
 
 
 def compare_cards(first: Path, second: Path) -> tuple[list[str], str]:
-    """The differences between two scorecards that survive Holm, all lines being one family.
+    """Find the differences between two scorecards that survive Holm's correction over all lines.
 
-    The unit is the set of parameters, with the mean of its scores. Sets with the same seeds are pairs if all of a line
-    are, as with the same held-out seed; else the sets of both are samples that are not paired.
+    The unit is the set of parameters, with the mean of its scores. A line is compared in pairs if all of its sets have
+    the same seeds in both, as with one held-out seed; otherwise as two unpaired samples.
 
     Args:
-        first: the scorecard that is compared with: a file, or a run folder.
-        second: the other one.
+        first: The reference scorecard: a file, or a run folder.
+        second: The scorecard that is compared with it.
 
     Returns:
-        A sentence for each difference, and one that says what was tested.
+        A sentence for each difference, and one on the tests.
 
     Raises:
-        RunError: one is no scorecard or was changed, they are of different versions, or have too few sets.
+        RunError: One is no scorecard or was changed, they are of different versions, or have too few sets.
     """
-    one, other = read_card(first), read_card(second)
+    first_card, second_card = read_card(first), read_card(second)
     for name in ("suite", "version", "sha256"):
-        if one[name] != other[name]:
+        if first_card[name] != second_card[name]:
             raise RunError(
-                f"{second}: was played with another suite than {first} ({name} {other[name]} here, {one[name]} there); "
+                f"{second}: was played with another suite than {first} "
+                f"({name} {second_card[name]} here, {first_card[name]} there); "
                 "scores of different suites cannot be compared, play both with one version"
             )
-    before, after = _values(one), _values(other)
-    tests = [_test(*line, before[line], after[line]) for line in before if line in after]
+    first_values, second_values = _values(first_card), _values(second_card)
+    tests = [_test(*line, first_values[line], second_values[line]) for line in first_values if line in second_values]
     tests = [test for test in tests if test.testable]
     if not tests:
         raise RunError(f"{second}: too few sets of parameters: no line has two with scores, or more, in both")
     adjusted = holm([test.p or 0.0 for test in tests])
-    found = [
-        f"{test.measure} is {finding} in {second} ({numbers(test, p, 'sets of parameters')})"
-        for test, p in zip(tests, adjusted, strict=True)
-        if (finding := test.finding(p)) in ("higher", "lower")
-    ]
-    least = min(test.smallest_p for test in tests)
-    if least * len(tests) > ALPHA:
+    if is_underpowered(tests):
+        smallest = min(test.smallest_p for test in tests)
         raise RunError(
-            f"{second}: too few sets of parameters: the smallest p that they can reach is {least:.3g}, too much for "
+            f"{second}: too few sets of parameters: the smallest p that they can reach is {smallest:.3g}, too much for "
             f"any of {len(tests)} lines; play both without --quick"
         )
     few = sum(test.smallest_p * len(tests) > ALPHA for test in tests)
-    return found, (
-        f"{len(found) or 'None'} of {len(tests)} differences survive Holm (1979) at {ALPHA:g}: {second} minus {first}; "
-        f"smallest possible p {least:.3g}" + (f"; {few} lines have too few sets to tell" if few else "") + "."
-    )
+    named_tests = [(test.measure, test, p) for test, p in zip(tests, adjusted, strict=True)]
+    sentences, summary = surviving_differences(named_tests, first, second, unit="sets of parameters")
+    return sentences, summary + (f"; {few} lines have too few sets to tell" if few else "") + "."
 
 
 def _values(card: Mapping[str, Any]) -> dict[tuple[str, str], dict[tuple[Any, ...], float]]:
-    """The mean scores of each line's sets of parameters, by their name and the seeds that have a score."""
+    """Return the mean score of each line's sets of parameters, by their name and the seeds with a score."""
     return {
         (line["tendency"], line["scenario"]): {
             (name, *scores): float(np.mean(list(scores.values()))) for name, scores in by_set(line["values"]).items()
@@ -79,8 +74,5 @@ def _values(card: Mapping[str, Any]) -> dict[tuple[str, str], dict[tuple[Any, ..
 def _test(
     tendency: str, scenario: str, first: Mapping[tuple[Any, ...], float], second: Mapping[tuple[Any, ...], float]
 ) -> Comparison:
-    """A line's sets: in pairs if both halves can be paired, else all sets of both."""
-    both = [key for key in first if key in second]
-    paired = len(both) == max(len(first), len(second))
-    values = [tuple(one[key] for key in both) if paired else tuple(one.values()) for one in (first, second)]
-    return Comparison(measure=f"{tendency} ({scenario})", first=values[0], second=values[1], paired=paired)
+    """Compare one line: in pairs if all sets of both cards can be paired, otherwise unpaired."""
+    return Comparison.by_key(f"{tendency} ({scenario})", first, second, paired=first.keys() == second.keys())

@@ -1,9 +1,9 @@
-"""Reference rows: what other players came to in the same suite, recorded from runs that were really played.
+"""Reference rows: the scores of other players in the same suite, recorded from runs.
 
     python -m llm_coop_envs.benchmarks.scorecard.references random=runs/random rules=runs/rules
 
 replaces the recorded rows by those of run folders, each with its date, versions, prompts and command. Rows of another
-version of the suite are never shown.
+version of the suite are not shown.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ RECORDED = Path(__file__).with_name("references.json")
 
 
 def references(card: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The recorded rows that stand beside a scorecard: those of the same suite."""
-    found: list[dict[str, Any]] = json.loads(RECORDED.read_text(encoding="utf-8"))
-    return [one for one in found if (one["version"], one["sha256"]) == (card["version"], card["sha256"])]
+    """Return the recorded rows of the same suite as a scorecard."""
+    rows: list[dict[str, Any]] = json.loads(RECORDED.read_text(encoding="utf-8"))
+    return [row for row in rows if (row["version"], row["sha256"]) == (card["version"], card["sha256"])]
 
 
 def record(name: str, folder: Path) -> dict[str, Any]:
-    """The row of a run.
+    """Make the reference row of a run.
 
     Raises:
-        RunError: it has no scorecard.
+        RunError: It has no scorecard.
     """
     card, manifest = read_card(folder), open_run(folder).manifest
-    session, packs = manifest["sessions"][-1], [one["pack"] for one in manifest["models"]]
-    kept = ("tendency", "scenario", "score", "low", "high", "scored", "episodes", "reliability", "competency")
+    session, packs = manifest["sessions"][-1], [model["pack"] for model in manifest["models"]]
+    names = ("tendency", "scenario", "score", "low", "high", "scored", "episodes", "reliability", "competency")
     return {
         "name": name,
         **{key: card[key] for key in ("version", "sha256", "size", "held_out", "players", "analysis")},
@@ -43,15 +43,15 @@ def record(name: str, folder: Path) -> dict[str, Any]:
         "command": session["command"].rpartition(" -o ")[0],
         "versions": session["versions"],
         "packs": list(
-            {one["digest"]: {key: one[key] for key in ("name", "version", "digest")} for one in packs}.values()
+            {pack["digest"]: {key: pack[key] for key in ("name", "version", "digest")} for pack in packs}.values()
         ),
-        "lines": [{key: line[key] for key in kept} for line in card["lines"]],
+        "lines": [{key: line[key] for key in names} for line in card["lines"]],
     }
 
 
-def main(given: Sequence[str]) -> None:
-    """Record rows."""
-    pairs = [one.partition("=") for one in given]
+def main(arguments: Sequence[str]) -> None:
+    """Record the rows of `name=folder` arguments."""
+    pairs = [argument.partition("=") for argument in arguments]
     write_json(RECORDED, [record(name, Path(folder)) for name, _, folder in pairs])
 
 

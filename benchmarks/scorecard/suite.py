@@ -1,6 +1,6 @@
-"""The suite: what the scorecard plays, made from the scenarios' tasks, a public seed and a held-out one.
+"""The suite: everything that the scorecard plays, drawn from the scenarios' tasks with a public and a held-out seed.
 
-Both halves are drawn by the same functions. The public half is the same for everybody; the held-out seed is drawn when
+Both halves are drawn by the same functions. The public half is the same for everybody. The held-out seed is drawn when
 a scorecard is begun, and recorded, so that `llm-coop verify` can draw the same parameters again.
 """
 
@@ -42,12 +42,12 @@ NAME, VERSION = "scorecard", 2
 PUBLIC, HELD_OUT = "public", "held_out"
 PUBLIC_SEED = 2402_12327
 QUIZ = "quiz"
-MOST = 2**31
+SEED_LIMIT = 2**31
 
 
 @dataclass(frozen=True, kw_only=True)
 class Size:
-    """How much is played: of each task so many parameters in each half, each with so many seeds."""
+    """How much is played: the sets of parameters of each task in each half, and the seeds of each set."""
 
     parameters: int
     seeds: int
@@ -61,13 +61,13 @@ class Part:
     """A task with one set of parameters.
 
     Attributes:
-        scenario: whose tendencies it is about.
+        scenario: the scenario that its scores are about.
         plays: the scenario that is played: the same, or the quiz.
         task: the task.
         half: `PUBLIC` or `HELD_OUT`.
         number: of the set, from 1.
-        settings: what was drawn.
-        seeds: the environment's.
+        settings: the drawn settings.
+        seeds: the environment's seeds.
     """
 
     scenario: str
@@ -80,7 +80,7 @@ class Part:
 
     @property
     def arms(self) -> Mapping[str, Arm]:
-        """The ways in which it is played."""
+        """The task's arms, for the drawn settings."""
         return self.task.arms(self.settings)
 
     @property
@@ -90,28 +90,29 @@ class Part:
 
     @property
     def label(self) -> str:
-        """The same in one word."""
+        """The scenario and the task's name in one word, such as `"kbc-alone"`."""
         return "-".join(self.key)
 
     @property
     def name(self) -> str:
-        """What the names of its conditions begin with."""
+        """The first part of its conditions' names, such as `"kbc-alone-public1"`."""
         return f"{self.label}-{self.half}{self.number}"
 
     def condition(self, arm: str) -> str:
-        """The name of an arm's condition."""
+        """Return the name of an arm's condition."""
         return f"{self.name}-{arm}" if arm else self.name
 
     def entries(self, player: Mapping[str, Any] | str) -> Iterator[dict[str, Any]]:
-        """Its conditions, as a study file has them.
+        """Yield its conditions, as in a study file.
 
         Args:
-            player: who is tested, as in a study file.
+            player: the player that is tested, as in a study file.
         """
         arms = self.arms
         for name, arm in arms.items():
             seats = {
-                pattern: _seated(player, arm, len(arms)) if one == TESTED else one for pattern, one in arm.seats.items()
+                pattern: _seated(player, arm, len(arms)) if occupant == TESTED else occupant
+                for pattern, occupant in arm.seats.items()
             }
             yield {
                 "name": self.condition(name),
@@ -119,17 +120,17 @@ class Part:
                 "settings": {**self.settings, **arm.settings},
                 "policies": seats,
                 "seeds": list(self.seeds),
-                **({"changes": [dict(one) for one in arm.changes]} if arm.changes else {}),
+                **({"changes": [dict(change) for change in arm.changes]} if arm.changes else {}),
                 **({"pair": self.name} if len(arms) > 1 else {}),
             }
 
 
 def _seated(player: Mapping[str, Any] | str, arm: Arm, arms: int) -> Any:
-    """Who is tested, in an arm; models are asked at temperature 0 where arms are compared, so that chance is out."""
+    """Return the tested player of an arm. Models are asked at temperature 0 if arms are compared, to exclude chance."""
     if isinstance(player, str) or not asks_a_model(player["name"]):
         return player
-    more = {**({"pack": arm.pack} if arm.pack else {}), **({"temperature": 0.0} if arms > 1 else {})}
-    return {**player, "options": {**player["options"], **more}}
+    options = {**({"pack": arm.pack} if arm.pack else {}), **({"temperature": 0.0} if arms > 1 else {})}
+    return {**player, "options": {**player["options"], **options}}
 
 
 def _right_share(played: Played) -> float | None:
@@ -138,7 +139,7 @@ def _right_share(played: Played) -> float | None:
 
 
 def _rules(scenario: str) -> Task:
-    """The task of answering questions about a scenario."""
+    """Return the task of answering questions about a scenario."""
     return Task(
         name="rules",
         settings=lambda rng: {"about": scenario},
@@ -148,33 +149,33 @@ def _rules(scenario: str) -> Task:
 
 
 def all_scorecard_tasks() -> dict[str, ScorecardTasks]:
-    """The scenarios' parts of the suite."""
-    found = {name: find_scorecard_tasks(name) for name in scenarios()}
-    return {name: one for name, one in found.items() if one is not None}
+    """Return the tasks of all scenarios that bring some, by the scenario's name."""
+    tasks = {name: find_scorecard_tasks(name) for name in scenarios()}
+    return {name: scenario_tasks for name, scenario_tasks in tasks.items() if scenario_tasks is not None}
 
 
 def scorecard_task_files() -> list[Path]:
-    """The files in which the scenarios' parts of the suite stand."""
-    return [Path(inspect.getfile(one.questions)) for one in all_scorecard_tasks().values()]
+    """Return the files that define the scenarios' tasks."""
+    return [Path(inspect.getfile(tasks.questions)) for tasks in all_scorecard_tasks().values()]
 
 
 def parts(held_out: int, size: str) -> list[Part]:
-    """All that the suite plays.
+    """Draw all parts of the suite.
 
     Args:
         held_out: the seed of the held-out half.
         size: a name of `SIZES`.
     """
-    found = []
-    for scenario, bench in all_scorecard_tasks().items():
-        for task in (_rules(scenario), *bench.tasks):
+    drawn = []
+    for scenario, brought in all_scorecard_tasks().items():
+        for task in (_rules(scenario), *brought.tasks):
             for half, seed in ((PUBLIC, PUBLIC_SEED), (HELD_OUT, held_out)):
                 for number in range(1, SIZES[size].parameters + 1):
                     key = f"{half}/{scenario}/{task.name}/{number}"
-                    words = np.frombuffer(hashlib.sha256(key.encode()).digest()[:16], dtype="<u4").tolist()
-                    rng = np.random.default_rng([seed, *words])
+                    key_words = np.frombuffer(hashlib.sha256(key.encode()).digest()[:16], dtype="<u4").tolist()
+                    rng = np.random.default_rng([seed, *key_words])
                     settings = task.settings(rng)
-                    found.append(
+                    drawn.append(
                         Part(
                             scenario=scenario,
                             plays=QUIZ if task.name == "rules" else scenario,
@@ -182,21 +183,21 @@ def parts(held_out: int, size: str) -> list[Part]:
                             half=half,
                             number=number,
                             settings=settings,
-                            seeds=tuple(rng.integers(MOST, size=SIZES[size].seeds).tolist()),
+                            seeds=tuple(rng.integers(SEED_LIMIT, size=SIZES[size].seeds).tolist()),
                         )
                     )
-    return found
+    return drawn
 
 
 def suite_hash() -> str:
-    """A hash of everything that the suite asks: conditions with an example of the held-out half, questions, answers."""
+    """Return a hash of everything that the suite asks: conditions, with held-out seed 0, and questions with answers."""
     return _hash_of(tuple(all_scorecard_tasks()))
 
 
 @functools.cache
 def _hash_of(scenarios: tuple[str, ...]) -> str:
     every = parts(0, "full")
-    asked = [
+    questions = [
         [item.asked, f"{item.right:.6g}", f"{item.tolerance:.3g}"]  # the last digits may differ between machines
         for part in every
         if part.plays == QUIZ
@@ -204,17 +205,17 @@ def _hash_of(scenarios: tuple[str, ...]) -> str:
         for item in all_scorecard_tasks()[part.scenario].drawn_questions(seed)
     ]
     conditions = [plain(entry) for part in every for entry in part.entries(TESTED)]
-    return digest_of({"version": VERSION, "conditions": conditions, "questions": asked})
+    return digest_of({"version": VERSION, "conditions": conditions, "questions": questions})
 
 
 @dataclass(frozen=True, kw_only=True)
 class Suite:
-    """The suite for somebody who is tested.
+    """The suite for the players that are tested.
 
     Attributes:
-        study: what is played.
-        parts: what it consists of.
-        players: who is tested, by the scenario that is played.
+        study: the study that is played.
+        parts: its parts.
+        players: the tested players, by the scenario that they play.
         held_out: the seed of the held-out half.
         size: a name of `SIZES`.
         left_out: a sentence on everything that these players cannot play.
@@ -228,68 +229,95 @@ class Suite:
     left_out: tuple[str, ...]
 
 
-def make_suite(given: Sequence[GivenPlayer], held_out: int, size: str, only: Sequence[str] = ()) -> Suite:
-    """The suite, with somebody who is tested.
+def make_suite(candidates: Sequence[GivenPlayer], held_out: int, size: str, only: Sequence[str] = ()) -> Suite:
+    """Make the suite for the players that are tested.
 
     Args:
-        given: each scenario is played by the first of them who can.
-        held_out: the seed of the held-out half.
-        size: a name of `SIZES`.
-        only: tasks such as `kbc-alone`, or patterns; all by default.
+        candidates: The players. Each scenario is played by the first of them that can play it.
+        held_out: The seed of the held-out half.
+        size: A name of `SIZES`.
+        only: Tasks such as `kbc-alone`, or patterns; all by default.
 
     Raises:
-        LlmCoopError: nobody can play anything of it, or there is no such task.
+        LlmCoopError: No candidate can play any part, or there is no such task.
     """
     every = parts(held_out, size)
     tasks = list(dict.fromkeys(part.label for part in every))
+    chosen = _chosen_tasks(tasks, only)
+    every = [part for part in every if part.label in chosen]
+    not_chosen = [task for task in tasks if task not in chosen]
+    left_out = [f"the tasks {', '.join(not_chosen)}, which --only does not name"] if not_chosen else []
+    players: dict[str, Mapping[str, Any]] = {}
+    for scenario in dict.fromkeys(part.plays for part in every):
+        player, reason = _first_able(candidates, scenario)
+        if player is None:
+            left_out.append(f"{scenario}, which nobody who was given can play{reason}")
+        else:
+            players[scenario] = player
+    playable = [part for part in every if part.plays in players]
+    if not playable:
+        raise _nothing_to_play(candidates, left_out)
+    suite = _suite(playable, players, held_out, size, left_out)
+    refused = _refused_tasks(suite)
+    if not refused:
+        return suite
+    left_out += refused.values()
+    accepted = [part for part in playable if part.key not in refused]
+    if not accepted:
+        raise _nothing_to_play(candidates, left_out)
+    return _suite(accepted, players, held_out, size, left_out)
+
+
+def _chosen_tasks(tasks: Sequence[str], only: Sequence[str]) -> list[str]:
+    """Return the tasks that fit one of the patterns, or all tasks without patterns."""
     for pattern in only:
         if not fnmatch.filter(tasks, pattern):
             raise StudyError(f"--only '{pattern}': fits no task of the suite; it has {', '.join(tasks)}")
-    chosen = [one for one in tasks if not only or any(fnmatch.fnmatchcase(one, pattern) for pattern in only)]
-    every = [part for part in every if part.label in chosen]
-    players: dict[str, Mapping[str, Any]] = {}
-    rest = [one for one in tasks if one not in chosen]
-    left_out = [f"the tasks {', '.join(rest)}, which --only does not name"] if rest else []
-    for scenario in dict.fromkeys(part.plays for part in every):
-        why = ""
-        for one in given:
-            try:
-                make_player(scenario, full_name(scenario, one.name), one.options)
-            except LlmCoopError as error:
-                # That a rule is another scenario's needs no words.
-                why = f": {error}" if parse(one.name)[0] or one.name in find_scenario(scenario).policies else why
-            else:
-                players[scenario] = one.entry
-                break
-        if scenario not in players:
-            left_out.append(f"{scenario}, which nobody who was given can play{why}")
-    able = [part for part in every if part.plays in players]
-    if not able:
-        raise _nothing(given, left_out)
-    found = _suite(able, players, held_out, size, left_out)
-    conditions = {one.name: one for one in found.study.conditions}
-    unable: set[tuple[str, str]] = set()
-    for part in able:
-        if part.number > 1 or part.key in unable:
+    return [task for task in tasks if not only or any(fnmatch.fnmatchcase(task, pattern) for pattern in only)]
+
+
+def _first_able(candidates: Sequence[GivenPlayer], scenario: str) -> tuple[Mapping[str, Any] | None, str]:
+    """Return the first candidate that can play a scenario, as in a study file; or `None` and the last refusal."""
+    reason = ""
+    for candidate in candidates:
+        try:
+            make_player(scenario, full_name(scenario, candidate.name), candidate.options)
+        except LlmCoopError as error:
+            # No reason for a rule of another scenario: with `--policy level_k` the market simply has no player.
+            if parse(candidate.name)[0] or candidate.name in find_scenario(scenario).policies:
+                reason = f": {error}"
+        else:
+            return candidate.entry, ""
+    return None, reason
+
+
+def _refused_tasks(suite: Suite) -> dict[tuple[str, str], str]:
+    """Return a sentence on each task that its player refuses to begin, by the task's key.
+
+    A task's first set of parameters stands for all of them.
+    """
+    conditions = {condition.name: condition for condition in suite.study.conditions}
+    refused: dict[tuple[str, str], str] = {}
+    for part in suite.parts:
+        if part.number > 1 or part.key in refused:
             continue
         try:
             for arm in part.arms:
                 _begin(conditions[part.condition(arm)])
         except LlmCoopError as error:
-            unable.add(part.key)
-            who = players[part.plays]["name"]
-            left_out.append(f"{part.scenario}, the task '{part.task.name}', which {who} refuses: {error}")
-    played = [one for one in able if one.key not in unable]
-    if not played:
-        raise _nothing(given, left_out)
-    return _suite(played, players, held_out, size, left_out) if unable else found
+            name = suite.players[part.plays]["name"]
+            refused[part.key] = f"{part.scenario}, the task '{part.task.name}', which {name} refuses: {error}"
+    return refused
 
 
-def _nothing(given: Sequence[GivenPlayer], left_out: Sequence[str]) -> StudyError:
-    """That nobody can play anything."""
+def _nothing_to_play(candidates: Sequence[GivenPlayer], left_out: Sequence[str]) -> StudyError:
+    """Make the error that no candidate can play any part."""
     rules = {name for scenario in all_scorecard_tasks() for name in find_scenario(scenario).policies}
-    why = next((one for one in left_out if ": " in one), suggestion(given[0].name, sorted(rules)))
-    return StudyError(f"policy '{', '.join(one.name for one in given)}': plays nothing of the suite; {why}")
+    reason = next(
+        (sentence for sentence in left_out if ": " in sentence), suggestion(candidates[0].name, sorted(rules))
+    )
+    names = ", ".join(candidate.name for candidate in candidates)
+    return StudyError(f"policy '{names}': plays nothing of the suite; {reason}")
 
 
 def _suite(
@@ -307,45 +335,52 @@ def _suite(
 
 
 def _begin(condition: Condition) -> None:
-    """Let the rules and learners of a condition begin an episode: what was learned may belong to other settings."""
+    """Let the rules and learners of a condition begin an episode. Learners refuse settings they were not trained in."""
     for player in condition.players:
         if not asks_a_model(player.policy):
             check_can_begin(condition, player)
 
 
-def preregistered(suite: Suite, analysis: str) -> dict[str, Any]:
-    """What is written down before anybody is asked: suite, parameters, players, seeds, and the code that will analyse.
+def make_preregistration(suite: Suite, analysis: str) -> dict[str, Any]:
+    """Return the preregistration, written before the first question: suite, players, seeds, and hash of the analysis.
 
     Args:
         suite: the suite.
-        analysis: a hash of that code.
+        analysis: a hash of the code that computes scores.
     """
-    told = {
+    content = {
         "suite": NAME,
         "version": VERSION,
         "sha256": suite_hash(),
         "size": suite.size,
         "held_out": suite.held_out,
-        "players": {name: dict(one) for name, one in suite.players.items()},
+        "players": {name: dict(player) for name, player in suite.players.items()},
         "tasks": [list(key) for key in dict.fromkeys(part.key for part in suite.parts)],
         "left_out": list(suite.left_out),
         "study": suite.study.digest,
         "analysis": analysis,
     }
-    return {**told, "preregistration": digest_of(told)}
+    return {**content, "preregistration": digest_of(content)}
 
 
-def suite_of(told: Mapping[str, Any]) -> Suite:
-    """The suite that was written down.
+def suite_of(recorded: Mapping[str, Any]) -> Suite:
+    """Make the suite of a preregistration.
 
     Raises:
-        RunError: it is another version's.
+        RunError: It is of another version.
     """
-    if (told["version"], told["sha256"]) != (VERSION, suite_hash()):
+    if (recorded["version"], recorded["sha256"]) != (VERSION, suite_hash()):
         raise RunError(
-            f"it was played with version {told['version']} of the suite (hash {told['sha256'][:16]}), this program has "
-            f"version {VERSION} (hash {suite_hash()[:16]}); use the version of llm-coop-envs that played it"
+            f"it was played with version {recorded['version']} of the suite (hash {recorded['sha256'][:16]}), "
+            f"this program has version {VERSION} (hash {suite_hash()[:16]}); use the version of llm-coop-envs that "
+            "played it"
         )
-    keys = [tuple(key) for key in told["tasks"]]
-    played = [part for part in parts(told["held_out"], told["size"]) if part.key in keys]
-    return _suite(played, told["players"], told["held_out"], told["size"], told["left_out"])
+    keys = [tuple(key) for key in recorded["tasks"]]
+    played = [part for part in parts(recorded["held_out"], recorded["size"]) if part.key in keys]
+    return _suite(
+        played,
+        recorded["players"],
+        recorded["held_out"],
+        recorded["size"],
+        recorded["left_out"],
+    )

@@ -1,4 +1,4 @@
-"""What a scenario brings to the scorecard: questions about its rules, and tasks whose scores lie between 0 and 1.
+"""Scorecard tasks of a scenario: questions about its rules, and tasks whose scores lie between 0 and 1.
 
 A scenario's descriptor names its `ScorecardTasks` (`Scenario.scorecard`). All parameters of a task are drawn by one
 function from a given generator. The public and the held-out half therefore differ in their seeds alone.
@@ -37,10 +37,10 @@ TENDENCIES: Mapping[str, str] = {
     PARAPHRASE: "How alike its choices are when the same is said in other words.",
     HUMAN: "How near its choices are to those of people.",
 }
-"""The tendencies in the order of the scorecard, and what they are."""
+"""The tendencies in the order of the scorecard, with their meanings."""
 
 TESTED = "tested"
-"""Stands in an arm's seats for the player that the scorecard is of."""
+"""Placeholder in an arm's seats for the player that is tested."""
 
 Played = Mapping[str, Sequence[Event]]
 """The events of each of a task's arms, by the arm's name."""
@@ -52,13 +52,13 @@ class Item:
     """A question with its right answer.
 
     Attributes:
-        told: what a player of the scenario is told.
+        told: the observation of a player of the scenario.
         asked: the question.
         right: the right answer.
-        low: the smallest answer that is allowed.
-        high: the largest.
+        low: the smallest legal answer.
+        high: the largest legal answer.
         integer: whether answers are whole numbers.
-        tolerance: how far off an answer may be.
+        tolerance: the largest error of a correct answer.
     """
 
     told: str
@@ -72,13 +72,13 @@ class Item:
 
 @dataclass(frozen=True, kw_only=True)
 class Arm:
-    """One way in which a task is played.
+    """One arm of a task.
 
     Attributes:
-        settings: what differs from the task's settings.
-        seats: who sits where, as in a study; `TESTED` is the player that the scorecard is of.
-        changes: as in a study.
-        pack: the prompt pack in which a language model is asked; empty for its own.
+        settings: settings that differ from the task's.
+        seats: the players of the seats, as in a study; `TESTED` is the player that is tested.
+        changes: changes, as in a study.
+        pack: the prompt pack for language models; empty for the player's own.
     """
 
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -87,42 +87,42 @@ class Arm:
     pack: str = ""
 
 
-ONE: Mapping[str, Arm] = {"": Arm()}
+SINGLE_ARM: Mapping[str, Arm] = {"": Arm()}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Task:
-    """Something that is played with drawn parameters, and scored.
+    """A task: played with drawn parameters, and scored.
 
     Attributes:
         name: its name, part of the names of conditions.
         settings: draws the settings.
-        scores: what an episode (of each arm, with the same seed) comes to, 0 to 1, or `None`; by tendency.
-        about: what 0 and 1 mean, by tendency.
-        arms: the ways in which it is played, told the settings that were drawn; one by default.
+        scores: by tendency, functions that score an episode of each arm with the same seed, 0 to 1 or `None`.
+        about: by tendency, what 0 and 1 mean.
+        arms: returns the arms for the drawn settings; by default one.
     """
 
     name: str
     settings: Callable[[np.random.Generator], dict[str, Any]]
     scores: Mapping[str, Score]
     about: Mapping[str, str]
-    arms: Callable[[Mapping[str, Any]], Mapping[str, Arm]] = lambda settings: ONE
+    arms: Callable[[Mapping[str, Any]], Mapping[str, Arm]] = lambda settings: SINGLE_ARM
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScorecardTasks:
-    """A scenario's part of the suite.
+    """The questions and tasks of a scenario.
 
     Attributes:
-        questions: draws a situation, and asks about it.
-        tasks: what is played.
+        questions: draws a situation and returns questions about it.
+        tasks: the tasks.
     """
 
     questions: Callable[[np.random.Generator], Sequence[Item]]
     tasks: tuple[Task, ...]
 
     def drawn_questions(self, seed: int) -> Sequence[Item]:
-        """The questions that a seed stands for."""
+        """Return the questions drawn with a seed."""
         return _drawn(self.questions, seed)
 
 
@@ -132,13 +132,13 @@ def _drawn(questions: Callable[[np.random.Generator], Sequence[Item]], seed: int
 
 
 def find_scorecard_tasks(scenario: str) -> ScorecardTasks | None:
-    """A scenario's part of the suite; `None` if it brings none.
+    """Return a scenario's questions and tasks; `None` if it brings none.
 
     Raises:
-        StudyError: there is no such scenario.
+        StudyError: There is no such scenario.
     """
-    found: ScorecardTasks | None = load(find_scenario(scenario).scorecard)
-    return found
+    tasks: ScorecardTasks | None = load(find_scenario(scenario).scorecard)
+    return tasks
 
 
 WORDINGS = ("en-a", "en-b", "de-a")
@@ -150,38 +150,38 @@ def without_and_with_talk(
     measures: Measures,
     about: Mapping[str, str],
 ) -> tuple[Task, Task]:
-    """The same without talk and with it: how far players work together, and how far they do what they announced.
+    """Return two tasks, without and with talk, that score cooperation, and with talk also kept announcements.
 
     Args:
         settings: draws the settings.
-        score: how far they work together.
-        measures: what is announced and chosen in the scenario.
-        about: what 0 and 1 mean, of `SILENT`, `TALK` and `HONESTY`.
+        score: scores cooperation.
+        measures: the scenario's measures.
+        about: what 0 and 1 mean, for `SILENT`, `TALK` and `HONESTY`.
     """
     return (
         Task(name="silent", settings=settings, scores={SILENT: score}, about={SILENT: about[SILENT]}),
         Task(
             name="talk",
             settings=lambda rng: {**settings(rng), "talk": True},
-            scores={TALK: score, HONESTY: _kept(measures)},
+            scores={TALK: score, HONESTY: _kept_share(measures)},
             about={name: about[name] for name in (TALK, HONESTY)},
         ),
     )
 
 
 def in_other_words(settings: Callable[[np.random.Generator], dict[str, Any]], measures: Measures, about: str) -> Task:
-    """The same situation in all wordings: how alike choices are."""
+    """Return the task that plays the same situation in all wordings, and scores how alike choices are."""
     return Task(
         name="words",
         settings=settings,
         arms=lambda drawn: {name: Arm(settings={"wording": name}, pack=name) for name in WORDINGS},
-        scores={PARAPHRASE: _alike(measures)},
+        scores={PARAPHRASE: _choice_similarity(measures)},
         about={PARAPHRASE: about},
     )
 
 
 def forced_once(player: str, number: int, choice: float) -> Mapping[str, Arm]:
-    """As it is, and (the arm `forced`) with a choice that a player is forced to in one round."""
+    """Return two arms: the unchanged one, and `forced`, in which a player is forced to a choice in one round."""
     forced = {
         "from_round": number,
         "until_round": number,
@@ -191,40 +191,43 @@ def forced_once(player: str, number: int, choice: float) -> Mapping[str, Arm]:
     return {"": Arm(), "forced": Arm(changes=(forced,))}
 
 
-def _alike(measures: Measures) -> Score:
-    """How alike choices are in all arms: 1 less their mean distance, as a share of the range or by being the same."""
+def _choice_similarity(measures: Measures) -> Score:
+    """Return the score of similar choices in all arms.
+
+    Two numbers score 1 less their distance as a share of the range, two options 1 if they are the same and else 0.
+    """
 
     def score(played: Played) -> float | None:
         rounds = {name: talk_rounds(events, measures) for name, events in played.items()}
         first = next(iter(played.values()))
-        asked = {} if measures.asked is None else measures.asked(start_of(first))
-        found = [
-            _near(one.chosen[who], other.chosen[who], asked[who])
+        questions = {} if measures.asked is None else measures.asked(start_of(first))
+        similarities = [
+            _similarity(first_round.chosen[agent], second_round.chosen[agent], questions[agent])
             for a, b in itertools.combinations(rounds.values(), 2)
-            for one, other in zip(a, b, strict=False)
-            for who in one.chosen.keys() & other.chosen.keys()
+            for first_round, second_round in zip(a, b, strict=False)
+            for agent in first_round.chosen.keys() & second_round.chosen.keys()
         ]
-        return float(np.mean(found)) if found else None
+        return float(np.mean(similarities)) if similarities else None
 
     return score
 
 
-def _near(first: float, second: float, asked: Number | Options) -> float:
-    if isinstance(asked, Options):
+def _similarity(first: float, second: float, question: Number | Options) -> float:
+    if isinstance(question, Options):
         return float(is_same(first, second))
-    return 1.0 - abs(first - second) / (asked.high - asked.low)
+    return 1.0 - abs(first - second) / (question.high - question.low)
 
 
-def _kept(measures: Measures) -> Score:
-    """The share of announcements that were kept; `None` without any."""
+def _kept_share(measures: Measures) -> Score:
+    """Return the score of kept announcements: their share, `None` without any."""
 
     def score(played: Played) -> float | None:
-        found: float | None = announcement_measures(talk_rounds(played[""], measures))["kept_share"]
-        return found
+        kept_share: float | None = announcement_measures(talk_rounds(played[""], measures))["kept_share"]
+        return kept_share
 
     return score
 
 
 def cut(value: float) -> float:
-    """A value, not below 0 and not above 1."""
+    """Clip a value to between 0 and 1."""
     return min(max(float(value), 0.0), 1.0)

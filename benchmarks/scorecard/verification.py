@@ -1,4 +1,4 @@
-"""Checking a scorecard: every number is made again from the run's events, which are those of its journal."""
+"""Verification of a scorecard: every number is computed again from the run's events."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from llm_coop_envs.storage.folder import difference, digest_of
 
 
 def card_faults(run: Run) -> list[str]:
-    """A sentence on the first difference between a run's scorecard and what follows from its episodes.
+    """Return a sentence on the first difference between a run's scorecard and its episodes; empty if there is none.
 
-    Nothing is said of a run that is no scorecard, or has none yet.
+    A run that is no scorecard, or has none yet, has no faults.
     """
     if SUITE not in run.manifest or not run.complete:
         return []
     path, table = run.folder / CARD, run.folder / TABLE
     try:
-        made = make_card(run)
-        there = read_json(path, lambda why: f"{path}: cannot be read ({why})")
+        expected = make_card(run)
+        written = read_json(path, lambda reason: f"{path}: cannot be read ({reason})")
     except RunError as error:
         return [str(error)]
-    kept = {name: one for name, one in there.items() if name not in ("references", CHECK)}
-    shown = ""
+    own_part = {name: value for name, value in written.items() if name not in ("references", CHECK)}
+    expected_table = ""
     try:
-        how = difference(_by_name(kept), _by_name(made), every=True)
-        shown = markdown(there)
+        how = difference(_by_name(own_part), _by_name(expected), every=True)
+        expected_table = markdown(written)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         how = f"it is damaged ({error!r})"
     if how:
         return [f"{path}: is not what the episodes make of it: {how}"]
-    if there.get(CHECK) != digest_of({name: one for name, one in there.items() if name != CHECK}):
+    if written.get(CHECK) != digest_of({name: value for name, value in written.items() if name != CHECK}):
         return [f"{path}: its rows of other players, or its hash, are not what was written"]
-    if not table.is_file() or table.read_text(encoding="utf-8") != shown:
+    if not table.is_file() or table.read_text(encoding="utf-8") != expected_table:
         return [f"{table}: is not the table of the scorecard"]
     if run.manifest[SUITE]["analysis"] != analysis_hash():
         return [f"{path}: was preregistered with other code for the analysis; use the version that played it"]
@@ -44,5 +44,5 @@ def card_faults(run: Run) -> list[str]:
 
 
 def _by_name(card: dict[str, Any]) -> dict[str, Any]:
-    """The card with its lines by name, so that a difference says where it is."""
-    return {**card, "lines": {f"{one['tendency']} ({one['scenario']})": one for one in card["lines"]}}
+    """Return the card with its lines by name, so that a difference names its line."""
+    return {**card, "lines": {f"{line['tendency']} ({line['scenario']})": line for line in card["lines"]}}

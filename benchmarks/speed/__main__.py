@@ -18,7 +18,7 @@ MILLION = 1_000_000
 
 
 def steps(repeats: int, seconds: float) -> dict[str, Any]:
-    """Microseconds per agent-step; the cases take turns, so that a slow moment of the machine hits all alike."""
+    """Measure microseconds per agent-step, the cases in turns."""
     batches = {case.name: case.prepare() for case in CASES}
     for batch in batches.values():
         batch(seconds / 4)
@@ -31,19 +31,19 @@ def steps(repeats: int, seconds: float) -> dict[str, Any]:
         return per_step
 
     figures = in_turns({name: measured(batch) for name, batch in batches.items()}, repeats)
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     for case in CASES:
         measure = spread(figures[case.name])
-        told: dict[str, Any] = {"us_per_agent_step": measure, "repeats": repeats, "target_us": case.target}
+        result: dict[str, Any] = {"us_per_agent_step": measure, "repeats": repeats, "target_us": case.target}
         if case.half_of is not None:
             pairs = [mine / theirs for mine, theirs in zip(figures[case.name], figures[case.half_of], strict=True)]
-            told["ratio_to"] = {"case": case.half_of, **spread(pairs)}
-        found[case.name] = told
-    return found
+            result["ratio_to"] = {"case": case.half_of, **spread(pairs)}
+        results[case.name] = result
+    return results
 
 
 def million(repeats: int) -> dict[str, Any]:
-    """Milliseconds for one settled beauty-contest round of a million array choices."""
+    """Measure milliseconds for one settled beauty-contest round of a million array choices."""
     env = kbc_env(players=MILLION, session="repeated", rounds=repeats + 2, talk=False)
     env.begin(seed=0)
     choices = np.random.default_rng(0).integers(0, 101, MILLION)
@@ -56,7 +56,7 @@ def million(repeats: int) -> dict[str, Any]:
 
 
 def imports(repeats: int) -> dict[str, Any]:
-    """Seconds to import the package and, for comparison, pettingzoo alone, each in a fresh interpreter."""
+    """Measure seconds to import the package, and pettingzoo alone, each in a fresh interpreter."""
     code = "import time; t = time.perf_counter(); import {}; print(time.perf_counter() - t)"
 
     def seconds(name: str) -> float:
@@ -78,23 +78,23 @@ def main() -> None:
     """Measure, print a table, and write the record."""
     parser = arguments(__doc__ or "", 7)
     parser.add_argument("--seconds", type=float, default=0.5, help="length of one batch of one case")
-    given = parser.parse_args()
+    options = parser.parse_args()
     record = {
         "machine": machine("llm-coop-envs", "pettingzoo", "mpe2", "gymnasium", "numpy", "jinja2"),
-        "agent_steps": steps(given.repeats, given.seconds),
-        "kbc_million_choices_ms": million(given.repeats),
+        "agent_steps": steps(options.repeats, options.seconds),
+        "kbc_million_choices_ms": million(options.repeats),
         "import_s": imports(5),
     }
     print(
         f"{'microseconds per agent-step':62} {'min':>9} {'median':>9} {'max':>9} {'target':>7}  median ratio to rps_v2"
     )
-    for name, found in record["agent_steps"].items():
-        ratio = f"{found['ratio_to']['median']:.2f}" if "ratio_to" in found else ""
-        show(name, found["us_per_agent_step"], found["target_us"], ratio)
+    for name, result in record["agent_steps"].items():
+        ratio = f"{result['ratio_to']['median']:.2f}" if "ratio_to" in result else ""
+        show(name, result["us_per_agent_step"], result["target_us"], ratio)
     show("kbc, settled round of 1,000,000 choices, ms", record["kbc_million_choices_ms"], 50)
     show("import llm_coop_envs, s", record["import_s"]["llm_coop_envs"], 0.6)
     show("import pettingzoo alone, s", record["import_s"]["pettingzoo"])
-    write(record, given.json)
+    write(record, options.json)
 
 
 if __name__ == "__main__":

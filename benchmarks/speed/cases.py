@@ -1,4 +1,4 @@
-"""What is measured: our environments in several views, and two of the field's own as a yardstick."""
+"""The measured cases: our environments in several views, and two other environments for comparison."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ Batch = Callable[[float], tuple[float, int]]
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """One thing to measure.
+    """One case.
 
     Attributes:
-        name: what it is called in the record.
+        name: its name in the record.
         prepare: makes the environment and returns a function that plays for about the given seconds and returns the
             seconds spent inside `step` and the number of agent-steps.
         target: the figure to reach in microseconds per agent-step, if there is one.
@@ -37,7 +37,7 @@ class Case:
 
 
 def _playing(env: Any, choose: Callable[[dict[str, Any]], dict[str, Any]]) -> Batch:
-    """Plays with what is chosen in view of the infos; only `step` is timed."""
+    """Make a batch that plays with `choose`, which gets the infos; only `step` is timed."""
     _, infos = env.reset(seed=0)
 
     def batch(seconds: float) -> tuple[float, int]:
@@ -59,7 +59,7 @@ def _playing(env: Any, choose: Callable[[dict[str, Any]], dict[str, Any]]) -> Ba
 
 
 def peer(make: Callable[[], Any]) -> Callable[[], Batch]:
-    """A PettingZoo parallel environment of others, with sampled actions."""
+    """Prepare another project's PettingZoo parallel environment, with sampled actions."""
 
     def prepare() -> Batch:
         env = make()
@@ -71,7 +71,7 @@ def peer(make: Callable[[], Any]) -> Callable[[], Batch]:
 
 
 def numeric(make: Callable[[], ScenarioEnv]) -> Callable[[], Batch]:
-    """One of our environments through `NumericView`, with uniformly drawn legal choices."""
+    """Prepare one of our environments through `NumericView`, with uniformly drawn legal choices."""
 
     def prepare() -> Batch:
         rng = np.random.default_rng(0)
@@ -81,7 +81,7 @@ def numeric(make: Callable[[], ScenarioEnv]) -> Callable[[], Batch]:
 
 
 def with_text(make: Callable[[], ScenarioEnv]) -> Callable[[], Batch]:
-    """One of our environments with the text of every player built in every step."""
+    """Prepare one of our environments with the text of every player built in every step."""
 
     def prepare() -> Batch:
         rng = np.random.default_rng(0)
@@ -97,7 +97,7 @@ def with_text(make: Callable[[], ScenarioEnv]) -> Callable[[], Batch]:
 
 
 def _draw(infos: dict[str, Any], rng: np.random.Generator) -> dict[str, int]:
-    """A uniformly drawn legal choice for every player."""
+    """Draw a legal choice for every player, uniformly."""
     masks = np.stack([info["action_mask"] for info in infos.values()])
     picks = (masks * (1.0 + rng.random(masks.shape))).argmax(axis=1)
     return dict(zip(infos, picks.tolist(), strict=True))
@@ -116,8 +116,8 @@ def _spread() -> Any:
     return simple_spread_v3.parallel_env()
 
 
-def evacuation(people: int, *, side: int | None = None, **more: Any) -> ScenarioEnv:
-    """An evacuation with as much room per person as the published one, or so many cells, and exits in proportion."""
+def evacuation(people: int, *, side: int | None = None, **settings: Any) -> ScenarioEnv:
+    """Make an evacuation with as much room per person as published, or with `side` rows; exits are in proportion."""
     scale = (people / 100) ** 0.5
     side = round(31 * scale) + 2 if side is None else side
     middle = side // 2
@@ -131,11 +131,11 @@ def evacuation(people: int, *, side: int | None = None, **more: Any) -> Scenario
         "left": [[r, 0] for r in span(3 * wide)],
         "right": [[r, side - 1] for r in span(wide)],
     }
-    return evacuation_v0.parallel_env(rows=side, cols=side, people=people, exits=exits, **more)
+    return evacuation_v0.parallel_env(rows=side, cols=side, people=people, exits=exits, **settings)
 
 
-def _kbc(**more: Any) -> ScenarioEnv:
-    return kbc_v0.parallel_env(session="repeated", rounds=2000, **more)
+def _kbc(**settings: Any) -> ScenarioEnv:
+    return kbc_v0.parallel_env(session="repeated", rounds=2000, **settings)
 
 
 CASES = (

@@ -51,20 +51,20 @@ TARGETS = {
 }
 
 
-async def one(asked: CrowdQuestion, player: int, seed: int) -> str:
-    """A second's wait, then a number."""
+async def answer_one(question: CrowdQuestion, player: int, seed: int) -> str:
+    """Answer one agent: a second's wait, then a number."""
     await asyncio.sleep(SECONDS)
     return f"{seed % 10_001 / 100}"
 
 
-async def many(asked: CrowdQuestion, players: NDArray[np.intp], seeds: NDArray[np.uint64]) -> Sequence[str]:
-    """One wait for all of them, then a number for each."""
+async def answer_many(question: CrowdQuestion, players: NDArray[np.intp], seeds: NDArray[np.uint64]) -> Sequence[str]:
+    """Answer a chunk of agents: one wait for all of them, then a number for each."""
     await asyncio.sleep(SECONDS)
     return [f"{number / 100}" for number in (seeds % 10_001).tolist()]
 
 
-def ours(agents: int, source: Any, *, at_once: bool) -> Callable[[], None]:
-    """The whole chain."""
+def whole_chain(agents: int, source: Any, *, at_once: bool) -> Callable[[], None]:
+    """Play a round through the whole chain of a text crowd."""
 
     def run() -> None:
         processes = 1 if agents < ALONE else 2
@@ -78,32 +78,32 @@ def ours(agents: int, source: Any, *, at_once: bool) -> Callable[[], None]:
                 spent = time.perf_counter() - start
             counts = crowd.counters.total()
             assert (counts.asked, counts.answered) == (agents, agents)
-            kept = 0
+            recorded = 0
             for path in (Path(folder) / "crowd").glob("*.jsonl.*"):
-                commits = [found for found in read_commits(path) if isinstance(found, Commit)]
+                commits = [entry for entry in read_commits(path) if isinstance(entry, Commit)]
                 lines = [line for commit in commits for line in commit.lines()]
-                kept += sum(len(line["players"]) for line in lines if line["type"] == "texts")
-            assert kept == agents
+                recorded += sum(len(line["players"]) for line in lines if line["type"] == "texts")
+            assert recorded == agents
             assert len(totals) == agents
         print(json.dumps({"seconds": spent}))
 
     return run
 
 
-def bare(agents: int, hands: int | None) -> Callable[[], None]:
-    """Waiting and drawing alone: a task for each agent, or so many tasks that pull from what is left."""
+def bare(agents: int, tasks: int | None) -> Callable[[], None]:
+    """Wait and draw only: with a task for each agent, or with `tasks` tasks that take agents from a queue."""
 
-    async def work(left: Any) -> None:
-        for _ in left:
+    async def work(agents: Any) -> None:
+        for _ in agents:
             await asyncio.sleep(SECONDS)
             random.random()
 
     async def go() -> None:
-        if hands is None:
+        if tasks is None:
             await asyncio.gather(*(work((agent,)) for agent in range(agents)))
         else:
-            left = iter(range(agents))
-            await asyncio.gather(*(work(left) for _ in range(min(hands, agents))))
+            remaining = iter(range(agents))
+            await asyncio.gather(*(work(remaining) for _ in range(min(tasks, agents))))
 
     def run() -> None:
         start = time.perf_counter()
@@ -114,25 +114,25 @@ def bare(agents: int, hands: int | None) -> Callable[[], None]:
 
 
 def cases(agents: int) -> dict[str, Callable[[], None]]:
-    """What is measured, by name."""
+    """Return the cases by name."""
     return {
-        "one by one": ours(agents, one, at_once=False),
-        "a chunk with one wait": ours(agents, many, at_once=True),
+        "one by one": whole_chain(agents, answer_one, at_once=False),
+        "a chunk with one wait": whole_chain(agents, answer_many, at_once=True),
         "bare: a task for each agent": bare(agents, None),
         "bare: a pool of 100,000 tasks": bare(agents, IN_FLIGHT),
     }
 
 
 def measure(name: str, agents: int) -> dict[str, float]:
-    """Seconds, processor seconds and megabytes of one case, in a process of its own."""
+    """Measure seconds, processor seconds and megabytes of one case in a process of its own."""
     command = [sys.executable, "-m", "llm_coop_envs.benchmarks.speed.crowd", "--case", name, "--agents", str(agents)]
-    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
-    found: dict[str, float] = {key: value for line in told for key, value in json.loads(line).items()}
-    return found
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    figures: dict[str, float] = {key: value for line in output for key, value in json.loads(line).items()}
+    return figures
 
 
 def one_case(name: str, agents: int) -> None:
-    """Run a case here and print what it took."""
+    """Run a case in this process and print its cost."""
     idle = sum(os.times()[:4])
     cases(agents)[name]()
     own, others = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -146,28 +146,28 @@ def main() -> None:
     parser = arguments(__doc__ or "", 3)
     parser.add_argument("--agents", type=int, nargs="+", default=[10_000, 1_000_000])
     parser.add_argument("--case", choices=list(cases(1)), help="run this one alone, here")
-    given = parser.parse_args()
-    if given.case is not None:
-        one_case(given.case, given.agents[0])
+    options = parser.parse_args()
+    if options.case is not None:
+        one_case(options.case, options.agents[0])
         return
     record: dict[str, Any] = {"machine": machine("llm-coop-envs", "numpy", "orjson", "zstandard"), "crowds": []}
     print(f"{'':32} {'agents':>10}   seconds: least, middle, greatest   processor s     MB   target")
-    for agents in given.agents:
-        found: dict[str, list[dict[str, float]]] = {name: [] for name in cases(agents)}
-        for _ in range(given.repeats):
-            for name, measured in found.items():
+    for agents in options.agents:
+        samples: dict[str, list[dict[str, float]]] = {name: [] for name in cases(agents)}
+        for _ in range(options.repeats):
+            for name, measured in samples.items():
                 measured.append(measure(name, agents))
-        for name, measured in found.items():
-            told = {key: spread([one[key] for one in measured]) for key in measured[0]}
+        for name, measured in samples.items():
+            figures = {key: spread([sample[key] for sample in measured]) for key in measured[0]}
             target = TARGETS.get((name, agents), "")
-            record["crowds"].append({"case": name, "agents": agents, **told, "target": target})
-            seconds = " ".join(f"{told['seconds'][key]:8.2f}" for key in ("min", "median", "max"))
-            cpu, memory = told["processor_seconds"]["median"], told["megabytes"]["max"]
+            record["crowds"].append({"case": name, "agents": agents, **figures, "target": target})
+            seconds = " ".join(f"{figures['seconds'][key]:8.2f}" for key in ("min", "median", "max"))
+            cpu, memory = figures["processor_seconds"]["median"], figures["megabytes"]["max"]
             print(f"{name:32} {agents:>10,} {seconds} {cpu:20.1f} {memory:10.0f}   {target}".rstrip(), flush=True)
     for name, agents, took in STATED:
         print(f"{name}: {agents:,} agents: {took}")
     record["stated"] = [{"case": name, "agents": agents, "took": took} for name, agents, took in STATED]
-    write(record, given.json)
+    write(record, options.json)
 
 
 if __name__ == "__main__":

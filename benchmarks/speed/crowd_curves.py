@@ -1,4 +1,4 @@
-"""How cost grows with the crowd: `python -m llm_coop_envs.benchmarks.speed.crowd_curves --json FILE`.
+"""The growth of cost with the crowd: `python -m llm_coop_envs.benchmarks.speed.crowd_curves --json FILE`.
 
 Whole episodes of scripted players who hear each other: an evacuation with talk (330 x 330 cells for 10,000 people, as
 much room per person below), and a number contest in which each is heard by the 24 players next to it. And a contest
@@ -24,7 +24,7 @@ from typing import Any
 
 from llm_coop_envs.benchmarks.speed.cases import evacuation
 from llm_coop_envs.benchmarks.speed.crowd import MEGABYTE
-from llm_coop_envs.benchmarks.speed.harness import machine, write
+from llm_coop_envs.benchmarks.speed.harness import machine, resident_bytes, write
 from llm_coop_envs.benchmarks.speed.llm_studies import MODEL, server
 from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.kbc_v0 import parallel_env
@@ -47,19 +47,19 @@ MARKED = (5, 50)
 
 
 def measure(name: str, agents: int) -> dict[str, Any]:
-    """Play one episode here; what it took."""
+    """Play one episode in this process and return its cost."""
     start = time.process_time()
     if name.endswith("models"):
-        asked = asyncio.run(_ask_models(agents, talk=name == "talking_models"))
-        return {"agents": agents, "agent_rounds": agents, **asked}
-    made: ScenarioEnv
+        figures = asyncio.run(_ask_models(agents, talk=name == "talking_models"))
+        return {"agents": agents, "agent_rounds": agents, **figures}
+    env: ScenarioEnv
     if name == "evacuation":
-        made, policy = evacuation(agents, side=round(33 * math.sqrt(agents / 100))), make("evacuation/shares")
+        env, policy = evacuation(agents, side=round(33 * math.sqrt(agents / 100))), make("evacuation/shares")
     else:
-        made, policy = parallel_env(players=agents, **TALK), make("kbc/follower")
+        env, policy = parallel_env(players=agents, **TALK), make("kbc/follower")
     spoken, inside = 0, 0
     latest = -1
-    held: dict[str, float] = {}
+    memory_after: dict[str, float] = {}
 
     def follow(env: ScenarioEnv) -> None:
         nonlocal spoken, inside, latest
@@ -68,80 +68,74 @@ def measure(name: str, agents: int) -> dict[str, Any]:
             latest = env.round
             inside += int(env.alive.sum())
             if latest - 1 in MARKED:
-                held[f"megabytes_after_round_{latest - 1}"] = _held()
+                memory_after[f"megabytes_after_round_{latest - 1}"] = resident_bytes() / 1024 / 1e3
 
-    play(made, policy, seed=0, on_step=follow)
-    assert made.over
+    play(env, policy, seed=0, on_step=follow)
+    assert env.over
     return {
         "agents": agents,
         "processor_seconds": time.process_time() - start,
-        "megabytes": _memory(),
-        "steps": made.cycles,
-        "rounds": made.round,
+        "megabytes": _peak_memory(),
+        "steps": env.cycles,
+        "rounds": env.round,
         "agent_rounds": inside,
         "spoken": int(spoken),
-        "out": int((~made.alive).sum()),
-        **held,
+        "out": int((~env.alive).sum()),
+        **memory_after,
     }
 
 
 async def _ask_models(agents: int, *, talk: bool) -> dict[str, float]:
-    """A round of a contest of models: prompts, chat, journal, HTTP, reading, settlement."""
-    made = parallel_env(players=agents, **(TALK if talk else {"preset": "large_scale", "rounds": 1}))
+    """Play one round of a contest of models: prompts, chat, journal, HTTP, reading, settlement."""
+    env = parallel_env(players=agents, **(TALK if talk else {"preset": "large_scale", "rounds": 1}))
     with server("--prompts") as url, tempfile.TemporaryDirectory() as folder, rare_garbage_collection():
         endpoint = Endpoint(model=MODEL, base_url=url, limits=Limits(start=256, most=256))
         async with open_chat(Path(folder), endpoint, notify=lambda _: None) as chat:
             policy = LLMPolicy(chat, LLMSettings.build("large_scale", model=MODEL))
             start = time.process_time()
-            await play_async(made, policy, seed=0)
+            await play_async(env, policy, seed=0)
             spent = time.process_time() - start
             calls = chat.counters.calls
             assert policy.counters.total().answered == calls == (2 if talk else 1) * agents
-    return {"processor_seconds": spent, "megabytes": _memory(), "steps": made.cycles, "calls": calls}
+    return {"processor_seconds": spent, "megabytes": _peak_memory(), "steps": env.cycles, "calls": calls}
 
 
-def _memory() -> float:
+def _peak_memory() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / MEGABYTE
 
 
-def _held() -> float:
-    """What is in memory now."""
-    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
-    return pages * resource.getpagesize() / 1024 / 1e3
-
-
 def exponent(points: list[dict[str, Any]]) -> float:
-    """The slope of log cost against log agent-rounds, by least squares, from 1,000 agents on: 1 is linear."""
-    found = [one for one in points if one["agents"] >= 1000]
-    pairs = [(math.log(one["agent_rounds"]), math.log(one["processor_seconds"])) for one in found]
+    """Fit the slope of log cost on log agent-rounds by least squares, from 1,000 agents on; 1 is linear."""
+    large = [point for point in points if point["agents"] >= 1000]
+    pairs = [(math.log(point["agent_rounds"]), math.log(point["processor_seconds"])) for point in large]
     mean_x, mean_y = (sum(values) / len(pairs) for values in zip(*pairs, strict=True))
     slope: float = sum((x - mean_x) * (y - mean_y) for x, y in pairs) / sum((x - mean_x) ** 2 for x, _ in pairs)
     return slope
 
 
 def main() -> None:
-    """Measure, print, and write the record; what a file holds already is kept."""
+    """Measure, print, and write the record; sizes that a file holds already are not measured again."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", type=Path, help="the record; sizes that it lacks are measured")
     parser.add_argument("--one", nargs=2, metavar=("CURVE", "AGENTS"), help="measure this one here")
-    given = parser.parse_args()
-    if given.one is not None:
-        print(json.dumps(measure(given.one[0], int(given.one[1]))))
+    options = parser.parse_args()
+    if options.one is not None:
+        print(json.dumps(measure(options.one[0], int(options.one[1]))))
         return
     record: dict[str, Any] = {}
-    if given.json is not None and given.json.is_file():
-        record = json.loads(given.json.read_text(encoding="utf-8"))
+    if options.json is not None and options.json.is_file():
+        record = json.loads(options.json.read_text(encoding="utf-8"))
     record["machine"] = machine("llm-coop-envs", "numpy", "aiohttp", "orjson", "zstandard")
     for name, sizes in CURVES.items():
         points = record.setdefault(name, [])
         for agents in sizes:
-            if any(one["agents"] == agents for one in points):
+            if any(point["agents"] == agents for point in points):
                 continue
             command = [sys.executable, "-m", "llm_coop_envs.benchmarks.speed.crowd_curves", "--one", name, str(agents)]
-            told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-            points.append(json.loads(told))
+            output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+            points.append(json.loads(output))
             print(name, points[-1], flush=True)
-            write(record, given.json)
+            write(record, options.json)
         print(f"{name}: cost grows with the power {exponent(points):.2f} of agent-rounds")
 
 

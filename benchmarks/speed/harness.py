@@ -1,4 +1,4 @@
-"""What all speed measurements share: cases that take turns, figures with their spread, and the record of a run."""
+"""Shared parts of the speed measurements: interleaved cases, figures with their spread, and the record."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import platform
+import resource
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
@@ -15,7 +16,7 @@ from typing import Any
 
 
 def arguments(about: str, repeats: int) -> argparse.ArgumentParser:
-    """The command line: `--repeats` and `--json`."""
+    """Make the parser of the command line, with `--repeats` and `--json`."""
     parser = argparse.ArgumentParser(description=about)
     parser.add_argument("--repeats", type=int, default=repeats, help="how often each case is measured")
     parser.add_argument("--json", type=Path, help="write the record here")
@@ -23,7 +24,7 @@ def arguments(about: str, repeats: int) -> argparse.ArgumentParser:
 
 
 def machine(*packages: str) -> dict[str, Any]:
-    """What the figures were measured on, with the versions of packages that are installed."""
+    """Describe this machine, with the versions of installed packages."""
     info = Path("/proc/cpuinfo")
     lines = info.read_text(encoding="utf-8").splitlines() if info.exists() else []
     model = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "")
@@ -44,12 +45,12 @@ def machine(*packages: str) -> dict[str, Any]:
 
 
 def in_turns(cases: Mapping[str, Callable[[int], float]], repeats: int) -> dict[str, list[float]]:
-    """Measure cases so that a slow moment of the machine hits all alike; each is called with its turn, from 0."""
-    found: dict[str, list[float]] = {name: [] for name in cases}
+    """Measure cases in turns, so that a slow moment of the machine affects all; each gets its turn, from 0."""
+    values: dict[str, list[float]] = {name: [] for name in cases}
     for turn in range(repeats):
         for name, measure in cases.items():
-            found[name].append(measure(turn))
-    return found
+            values[name].append(measure(turn))
+    return values
 
 
 def spread(values: Sequence[float]) -> dict[str, float]:
@@ -59,10 +60,18 @@ def spread(values: Sequence[float]) -> dict[str, float]:
 
 def row(name: str, figures: Mapping[str, float], width: int, decimals: int = 1) -> str:
     """A line of a printed table: the name, and the figures' spread."""
-    return f"{name:{width}} " + " ".join(f"{figures[one]:9.{decimals}f}" for one in ("min", "median", "max"))
+    return f"{name:{width}} " + " ".join(
+        f"{figures[statistic]:9.{decimals}f}" for statistic in ("min", "median", "max")
+    )
 
 
 def write(record: Mapping[str, Any], path: Path | None) -> None:
     """Write the record, if it is wanted."""
     if path is not None:
         path.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+
+
+def resident_bytes() -> int:
+    """Return the memory that this process holds now (Linux)."""
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    return pages * resource.getpagesize()

@@ -1,6 +1,6 @@
-"""Whole episodes with language models, for measuring: the real environments, prompts, readers and chat.
+"""Whole episodes with language models for measurements: the real environments, prompts, readers and chat.
 
-What is measured is our own code, so the answers are known beforehand: scripted, and looked up by the prompt's text.
+Our own code is measured, so the answers are scripted beforehand and looked up by the prompt's text.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ EPISODES, IN_FLIGHT = 64, 256
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """What playing episodes took, setting up not counted.
+    """The cost of playing episodes, without set-up.
 
     Attributes:
         calls: questions asked.
@@ -69,18 +69,18 @@ def evacuations(count: int) -> list[ScenarioEnv]:
 
 
 class KnownAnswers:
-    """A client that looks answers up by the prompt; what a scripted model is asked it finds out and keeps."""
+    """A client that looks answers up by the prompt; answers to the scripted model are computed once and stored."""
 
     def __init__(self) -> None:
-        self._known: dict[str, str] = {}
+        self._answers: dict[str, str] = {}
 
     async def complete(self, request: ChatRequest, *, idempotency_key: str = "") -> ChatReply:
         """Answer when the event loop comes round."""
         await asyncio.sleep(0)
         prompt = request.messages[-1].content
         if request.model == MODEL:
-            self._known[prompt] = scripted_answer(prompt, request.extra["metadata"])
-        answer = self._known[prompt]
+            self._answers[prompt] = scripted_answer(prompt, request.extra["metadata"])
+        answer = self._answers[prompt]
         return ChatReply(answer, Usage(800, 12), "stop", MODEL, 0.8)
 
     async def aclose(self) -> None:
@@ -115,38 +115,38 @@ def play_all(
 
 
 def own_code(repeats: int) -> dict[str, list[Measured]]:
-    """CPU of everything but an HTTP client, in both studies, taking turns.
+    """Measure CPU of everything but an HTTP client, in both studies, in turns.
 
-    A round of a scripted model comes first and is not counted: its questions are longer, as they hold what is asked as
-    data. The model that is measured is asked as any other.
+    An uncounted round of the scripted model comes first and fills the answers. Its requests are longer, because they
+    hold the questions also as data; the measured model is asked like any other.
     """
     limits = Limits(start=IN_FLIGHT, most=IN_FLIGHT)
     studies = {"kbc": (number_contests, 256), "evacuation": (evacuations, 16)}
     clients = {name: KnownAnswers() for name in studies}
-    found: dict[str, list[Measured]] = {name: [] for name in studies}
+    runs: dict[str, list[Measured]] = {name: [] for name in studies}
     for turn in range(repeats + 1):
         endpoint = Endpoint(model="known" if turn else MODEL, base_url="http://127.0.0.1:1/v1", limits=limits)
         for name, (make, count) in studies.items():
             # mypy cannot type a lambda that binds the loop's variable.
             measured = play_all(make, count, endpoint, lambda _, name=name: clients[name])  # type: ignore[misc]
             if turn:
-                found[name].append(measured)
-    return found
+                runs[name].append(measured)
+    return runs
 
 
 @contextlib.contextmanager
 def server(*arguments: str, core: int | None = None) -> Iterator[str]:
-    """The scripted server in another process; gives its base URL.
+    """Run the scripted server in another process and yield its base URL.
 
     Args:
         arguments: for `python -m llm_coop_envs.policies.llm.testing`.
         core: the processor core it stays on, where the system can keep it there.
     """
     command = [sys.executable, "-m", "llm_coop_envs.policies.llm.testing", *arguments]
-    more: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     if core is not None and hasattr(os, "sched_setaffinity"):
-        more["preexec_fn"] = lambda: os.sched_setaffinity(0, {core})
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **more) as process:
+        options["preexec_fn"] = lambda: os.sched_setaffinity(0, {core})
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, **options) as process:
         assert process.stdout is not None
         try:
             yield process.stdout.readline().strip()
@@ -156,24 +156,24 @@ def server(*arguments: str, core: int | None = None) -> Iterator[str]:
 
 @contextlib.contextmanager
 def on_core(core: int) -> Iterator[None]:
-    """Keep this process on a core for a while, where the system can."""
+    """Pin this process to a core, if the system can."""
     if not hasattr(os, "sched_setaffinity"):
         yield
         return
-    before = os.sched_getaffinity(0)
+    cores = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {core})
     try:
         yield
     finally:
-        os.sched_setaffinity(0, before)
+        os.sched_setaffinity(0, cores)
 
 
 def through_clients(kinds: list[str], repeats: int) -> dict[str, list[Measured]]:
-    """The same study of beauty contests through each client, in turns; server on one core, client on the other.
+    """Measure the same beauty contests through each client, in turns; server on one core, client on the other.
 
     The server keeps its answers ready after a first round that is not counted.
     """
-    found: dict[str, list[Measured]] = {kind: [] for kind in kinds}
+    runs: dict[str, list[Measured]] = {kind: [] for kind in kinds}
     cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [0, 1]
     limits = Limits(start=IN_FLIGHT, most=IN_FLIGHT)
     with server("--prompts", "--remember", "1000000", core=cores[0]) as url, on_core(cores[-1]):
@@ -181,5 +181,5 @@ def through_clients(kinds: list[str], repeats: int) -> dict[str, list[Measured]]
         for _ in range(repeats):
             for kind in kinds:
                 endpoint = Endpoint(model=MODEL, base_url=url, client=kind, limits=limits)
-                found[kind].append(play_all(number_contests, EPISODES, endpoint))
-    return found
+                runs[kind].append(play_all(number_contests, EPISODES, endpoint))
+    return runs

@@ -32,10 +32,10 @@ def measure(checkout: Path, part: str) -> dict[str, float]:
         command = [sys.executable, "-c", _PROGRAM, str(Path(__file__).parent), "--only", part, "--repeats", "1"]
         environment = {**os.environ, "PYTHONPATH": str(checkout)}
         subprocess.run([*command, "--json", str(record)], cwd=checkout, env=environment, check=True, text=True)
-        found = json.loads(record.read_text(encoding="utf-8"))
+        recorded = json.loads(record.read_text(encoding="utf-8"))
     return {
         name: figure["median"] if isinstance(figure, dict) else figure
-        for name, figure in found.items()
+        for name, figure in recorded.items()
         if name not in ("machine", "targets")
     }
 
@@ -45,21 +45,21 @@ def main() -> None:
     parser = arguments(__doc__ or "", 5)
     parser.add_argument("folder", type=Path, help="the other checkout")
     parser.add_argument("--only", choices=PARTS, default=PARTS[0], help="what is measured")
-    given = parser.parse_args()
+    options = parser.parse_args()
     figures: dict[str, dict[str, list[float]]] = {}
 
-    for turn in range(given.repeats):
-        both = [("there", given.folder.resolve()), ("here", HERE)]
+    for turn in range(options.repeats):
+        both = [("there", options.folder.resolve()), ("here", HERE)]
         for name, checkout in both if turn % 2 else reversed(both):
-            for figure, value in measure(checkout, given.only).items():
+            for figure, value in measure(checkout, options.only).items():
                 figures.setdefault(figure, {}).setdefault(name, []).append(value)
     record: dict[str, Any] = {"machine": machine(*PACKAGES)}
-    for figure, found in figures.items():
-        ratios = [here / there for here, there in zip(found["here"], found["there"], strict=True)]
-        record[figure] = {**{name: spread(values) for name, values in found.items()}, "ratio": spread(ratios)}
+    for figure, by_checkout in figures.items():
+        ratios = [own / other for own, other in zip(by_checkout["here"], by_checkout["there"], strict=True)]
+        record[figure] = {**{name: spread(values) for name, values in by_checkout.items()}, "ratio": spread(ratios)}
         for name, values in record[figure].items():
             print(row(f"{figure}, {name}", values, 50, 2), flush=True)
-    write(record, given.json)
+    write(record, options.json)
 
 
 if __name__ == "__main__":

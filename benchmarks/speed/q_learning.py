@@ -50,7 +50,7 @@ TARGET = 45.0
 
 @compiled
 def textbook(q: Any, profits: Any, alpha: float, delta: float, beta: float, window: int, seed: int) -> Any:
-    """Two firms learning, written down as one reads it; returns the periods played."""
+    """Let two firms learn with the textbook loop; returns the periods played."""
     np.random.seed(seed)
     points = q.shape[2]
     greedy = np.zeros((2, points * points), np.int64)
@@ -64,28 +64,28 @@ def textbook(q: Any, profits: Any, alpha: float, delta: float, beta: float, wind
         eps = np.exp(-beta * t)
         for i in range(2):
             chosen[i] = np.random.randint(points) if np.random.random() < eps else greedy[i, state]
-        after = chosen[0] * points + chosen[1]
+        next_state = chosen[0] * points + chosen[1]
         changed = False
         for i in range(2):
-            best = q[i, after, 0]
+            best = q[i, next_state, 0]
             for a in range(1, points):
-                best = max(best, q[i, after, a])
+                best = max(best, q[i, next_state, a])
             old = q[i, state, chosen[i]]
-            q[i, state, chosen[i]] = old + alpha * (profits[after, i] + delta * best - old)
-            place = 0
+            q[i, state, chosen[i]] = old + alpha * (profits[next_state, i] + delta * best - old)
+            best_action = 0
             for a in range(1, points):
-                if q[i, state, a] > q[i, state, place]:
-                    place = a
-            changed = changed or place != greedy[i, state]
-            greedy[i, state] = place
+                if q[i, state, a] > q[i, state, best_action]:
+                    best_action = a
+            changed = changed or best_action != greedy[i, state]
+            greedy[i, state] = best_action
         unchanged = 1 if changed else unchanged + 1
-        state = after
+        state = next_state
         t += 1
     return t
 
 
 def cases() -> dict[str, Callable[[int], int]]:
-    """What is measured: functions from a session's number to the periods it took."""
+    """Return the cases: functions from a session's number to the periods it took."""
     settings = QLearningSettings()
     game = settings.game()
     q = initial_q(settings, game, lambda: 0.0)
@@ -98,7 +98,7 @@ def cases() -> dict[str, Callable[[int], int]]:
     return {
         "fast loop": lambda k: run_session(settings, 1, k, game=game).periods,
         "general loop": lambda k: run_session(settings, 1, k, game=game, loop="general").periods,
-        **{name: functools.partial(_periods, one, one.game()) for name, one in others.items()},
+        **{name: functools.partial(_periods, case, case.game()) for name, case in others.items()},
         "docked (the authors' random numbers)": lambda k: run_docked_session(settings, k + 1, game=game).periods,
         "textbook loop, same compiler": lambda k: int(
             textbook(q.copy(), game.profits, 0.15, 0.95, 4e-6, settings.window, k)
@@ -111,7 +111,7 @@ def _periods(settings: QLearningSettings, game: Game, number: int) -> int:
 
 
 def speeds(repeats: int) -> dict[str, Any]:
-    """Millions of periods per second of processor time, and nanoseconds per period, case by case."""
+    """Measure millions of periods per second of processor time, and nanoseconds per period, of each case."""
     chosen = cases()
     for play in chosen.values():
         play(0)
@@ -133,28 +133,28 @@ def speeds(repeats: int) -> dict[str, Any]:
 
 
 def study_hours() -> dict[str, float]:
-    """Hours of processor time that each study takes with 1,000 sessions of each variant, as published.
+    """Estimate the hours of processor time of each study with 1,000 sessions of each variant, as published.
 
-    One session of each is run and measured, analysis included, and counted by how many periods sessions have on the
-    mean in the package's record.
+    One session of each variant is measured, analysis included, and scaled to the mean number of periods in the
+    package's record.
     """
-    known, found = recorded()["studies"], {}
+    studies, hours = recorded()["studies"], {}
     for name, study in STUDIES.items():
-        found[name] = 0.0
-        for one in study.variants:
-            short = replace(one.settings, max_periods=2_000)  # so that nothing is compiled while it is measured
-            for settings in (short, one.settings):
-                plan, game = Plan(settings=settings, rematched=one.rematched), settings.game()
+        hours[name] = 0.0
+        for variant in study.variants:
+            short = replace(variant.settings, max_periods=2_000)  # compiles everything before the measurement
+            for settings in (short, variant.settings):
+                plan, game = Plan(settings=settings, rematched=variant.rematched), settings.game()
                 begin = time.process_time()
                 periods = plan.row(0, game)["periods"]
                 seconds = time.process_time() - begin
-            usual = known[name][one.name]["time"] + one.settings.window
-            found[name] += SESSIONS * seconds * usual / periods / 3600.0
-    return found
+            usual = studies[name][variant.name]["time"] + variant.settings.window
+            hours[name] += SESSIONS * seconds * usual / periods / 3600.0
+    return hours
 
 
-def thousand(workers: int, sessions: int) -> dict[str, Any]:
-    """Seconds for many sessions with everything: learning, analysis, journal, Parquet."""
+def whole_run(workers: int, sessions: int) -> dict[str, Any]:
+    """Measure seconds for many sessions with everything: learning, analysis, journal, Parquet."""
     with tempfile.TemporaryDirectory() as folder:
         wall, cpu = time.perf_counter(), time.process_time()
         rows = run(Plan(settings=QLearningSettings()), sessions, Path(folder), workers=workers)
@@ -169,26 +169,26 @@ def main() -> None:
     parser.add_argument("--sessions", type=int, default=0, help="also run so many sessions with all that belongs to it")
     parser.add_argument("--studies", action="store_true", help="also run one session of each published variant")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
-    given = parser.parse_args()
-    record: dict[str, Any] = {"machine": machine(*PACKAGES), "speeds": speeds(given.repeats)}
+    options = parser.parse_args()
+    record: dict[str, Any] = {"machine": machine(*PACKAGES), "speeds": speeds(options.repeats)}
     record |= {"target": TARGET, "others": PUBLIC}
     print(f"{'millions of periods per second and core':52} {'least':>9} {'median':>9} {'best':>9}")
     for name, figures in record["speeds"].items():
         print(row(name, figures["million_periods_per_second"], 52))
     for name, figure in PUBLIC.items():
         print(f"{name:52} {'':9} {figure:9.2f}   (measured earlier)")
-    if given.studies:
+    if options.studies:
         record["study_hours"] = study_hours()
         for name, hours in record["study_hours"].items():
             print(f"{name:52} {hours:9.2f} hours of processor time for {SESSIONS:,} sessions of each variant")
-    if given.sessions:
-        record["run"] = thousand(given.workers, given.sessions)
-        found = record["run"]
+    if options.sessions:
+        record["run"] = whole_run(options.workers, options.sessions)
+        result = record["run"]
         print(
-            f"{found['sessions']} sessions, {found['workers']} workers: {found['seconds']:.1f} s, "
-            f"{found['cpu_seconds']:.1f} s of processor time, {found['periods']:,} periods"
+            f"{result['sessions']} sessions, {result['workers']} workers: {result['seconds']:.1f} s, "
+            f"{result['cpu_seconds']:.1f} s of processor time, {result['periods']:,} periods"
         )
-    write(record, given.json)
+    write(record, options.json)
 
 
 if __name__ == "__main__":

@@ -27,20 +27,20 @@ from llm_coop_envs.render.screen.draw import draw, frame
 TARGETS = {"rgb_array, 33 x 33 room, 100 people": 100.0, "drawn for a window, 400 people": 60.0}
 
 
-def played(env: ScenarioEnv, policy: str, rounds: int) -> list[Scene]:
-    """The scenes of the first rounds of a scripted episode, step by step."""
+def play_scenes(env: ScenarioEnv, policy: str, rounds: int) -> list[Scene]:
+    """Return the scenes of the first rounds of a scripted episode, step by step."""
     play(env, make(policy), seed=0)
     return [scene for scene in frames(env.events) if scene.round <= rounds]
 
 
 def cases() -> dict[str, tuple[list[Scene], Callable[[Scene], object]]]:
-    """What is drawn, and how."""
-    hundred = played(evacuation_v0.parallel_env(record=True), "evacuation/herding", 12)
-    crowd = played(evacuation_v0.parallel_env(preset="crowd_400", record=True, rounds=10), "evacuation/herding", 8)
-    prices = played(
+    """Return the scenes and the drawing function of each case."""
+    hundred = play_scenes(evacuation_v0.parallel_env(record=True), "evacuation/herding", 12)
+    crowd = play_scenes(evacuation_v0.parallel_env(preset="crowd_400", record=True, rounds=10), "evacuation/herding", 8)
+    prices = play_scenes(
         bertrand_v0.parallel_env(preset="team_up_linear", rounds=200, record=True), "bertrand/price_matching", 200
     )
-    numbers = played(kbc_v0.parallel_env(record=True), "kbc/poisson", 3)
+    numbers = play_scenes(kbc_v0.parallel_env(record=True), "kbc/poisson", 3)
     return {
         "rgb_array, 33 x 33 room, 100 people": (hundred, frame),
         "rgb_array, 33 x 33 room, 400 people": (crowd, frame),
@@ -51,7 +51,7 @@ def cases() -> dict[str, tuple[list[Scene], Callable[[Scene], object]]]:
 
 
 def speeds(repeats: int, seconds: float) -> dict[str, dict[str, float]]:
-    """Frames per second of processor time."""
+    """Measure frames per second of processor time."""
     prepared = cases()
     for scenes, show in prepared.values():
         # Fonts and backgrounds are made once.
@@ -73,7 +73,7 @@ def speeds(repeats: int, seconds: float) -> dict[str, dict[str, float]]:
 
 
 def steps(repeats: int, count: int) -> dict[str, dict[str, float]]:
-    """Microseconds per step of an evacuation: made without a render mode, and made with one but never rendered."""
+    """Measure microseconds per step of an evacuation without a render mode, and with one but never rendered."""
 
     def per_step(mode: str | None, turn: int) -> float:
         env = evacuation_v0.parallel_env(engine="simultaneous", talk=False, render_mode=mode)
@@ -95,11 +95,11 @@ def main() -> None:
     """Measure, print a table, and write the record."""
     parser = arguments(__doc__ or "", 7)
     parser.add_argument("--seconds", type=float, default=1.0, help="length of one batch of one case")
-    given = parser.parse_args()
+    options = parser.parse_args()
     record: dict[str, Any] = {
         "machine": machine("llm-coop-envs", "gymnasium", "numpy", "pettingzoo", "pygame-ce"),
-        "frames_per_second": speeds(given.repeats, given.seconds),
-        "step_us": steps(given.repeats, 300),
+        "frames_per_second": speeds(options.repeats, options.seconds),
+        "step_us": steps(options.repeats, 300),
         "targets": TARGETS,
     }
     print(f"{'frames per second of processor time':44} {'min':>9} {'median':>9} {'max':>9} {'target':>7}")
@@ -109,7 +109,7 @@ def main() -> None:
     print("microseconds per step of 100 people")
     for name, figures in record["step_us"].items():
         print(row(name, figures, 44))
-    write(record, given.json)
+    write(record, options.json)
 
 
 if __name__ == "__main__":

@@ -26,15 +26,19 @@ conditions:
 
 
 def measure(run: Path) -> dict[str, float]:
-    """Seconds, processor seconds and megabytes of one report on a run."""
-    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    """Measure seconds, processor seconds and megabytes of one report on a run."""
+    usage_before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     with tempfile.TemporaryDirectory() as out:
         command = [sys.executable, "-m", "llm_coop_envs", "report", str(run), "-o", out]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    usage_after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    spent = usage_after.ru_utime + usage_after.ru_stime - usage_before.ru_utime - usage_before.ru_stime
     unit = 1e6 if sys.platform == "darwin" else 1e3
-    return {"seconds": time.perf_counter() - start, "processor_seconds": spent, "megabytes": after.ru_maxrss / unit}
+    return {
+        "seconds": time.perf_counter() - start,
+        "processor_seconds": spent,
+        "megabytes": usage_after.ru_maxrss / unit,
+    }
 
 
 def main() -> None:
@@ -42,16 +46,16 @@ def main() -> None:
     parser = arguments("a report of many episodes", 3)
     parser.add_argument("--episodes", type=int, default=10_000)
     parser.add_argument("--run", type=Path, help="a run folder instead of playing one")
-    given = parser.parse_args()
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        run = given.run or Path(folder) / "run"
-        if given.run is None:
-            run_study(parse_study(STUDY.replace("EPISODES", str(given.episodes // 2)), "many"), run)
-        found = [measure(run) for _ in range(given.repeats)]
-    figures = {name: spread([one[name] for one in found]) for name in found[0]}
-    for name, told in figures.items():
-        print(f"{name:18} " + " ".join(f"{told[key]:8.1f}" for key in ("min", "median", "max")))
-    write({"machine": machine("numpy", "scipy", "matplotlib"), "episodes": given.episodes, **figures}, given.json)
+        run = options.run or Path(folder) / "run"
+        if options.run is None:
+            run_study(parse_study(STUDY.replace("EPISODES", str(options.episodes // 2)), "many"), run)
+        samples = [measure(run) for _ in range(options.repeats)]
+    figures = {name: spread([sample[name] for sample in samples]) for name in samples[0]}
+    for name, values in figures.items():
+        print(f"{name:18} " + " ".join(f"{values[key]:8.1f}" for key in ("min", "median", "max")))
+    write({"machine": machine("numpy", "scipy", "matplotlib"), "episodes": options.episodes, **figures}, options.json)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""How fast the page of `llm-coop view` shows a run of a million agents: first view, pages of agents, memory.
+"""The speed of the page of `llm-coop view` on a run of a million agents: first view, pages of agents, memory.
 
 `python -m llm_coop_envs.benchmarks.speed.view FOLDER` writes such a run (random numbers in a beauty contest of five
 rounds, one recorded question for each agent; with `--talk`, a message of each), and asks a server what the page asks:
@@ -61,7 +61,7 @@ FIRST = ("runs", "run?run=million", f"episode?{_PLACE}", f"frames?{_PLACE}&first
 
 
 def make_large(folder: Path, agents: int, *, talk: bool = False) -> Run:
-    """Write a run of one episode with so many agents, as if it had been played."""
+    """Write a run of one episode with `agents` agents, as if it had been played."""
     study = _STUDY.format(agents=agents, rounds=ROUNDS, talk=str(talk).lower())
     run = make_run(parse_study(study, "million.yaml"), folder)
     condition = run.conditions[0]
@@ -91,8 +91,8 @@ def _events(run: Run, names: list[str], *, talk: bool) -> Iterator[dict[str, Any
     about = {"seed": 0, "scenario": condition.spec.env_name, "settings": condition.settings, "agents": names}
     yield {"type": "start", "step": 0, "round": 0, **about}
     for i, name in enumerate(names if talk else ()):
-        words = " ".join(WORDS[one] for one in rng.integers(len(WORDS), size=12))
-        text = f"my name is {name}, I choose a number {words}{' less than you think' if i % 12 == 0 else ''}"
+        ending = " ".join(WORDS[index] for index in rng.integers(len(WORDS), size=12))
+        text = f"my name is {name}, I choose a number {ending}{' less than you think' if i % 12 == 0 else ''}"
         yield {"type": "message", "step": 0, "round": 1, "agent": name, "text": text, "hearers": names[i - 3 : i]}
     for number in range(1, ROUNDS + 1):
         at = {"step": number - 1, "round": number}
@@ -113,8 +113,8 @@ def _answers(names: list[str]) -> Iterator[dict[str, Any]]:
     reply["usage"] = {"prompt": 90, "completion": 2}
     for name in names:
         key = ["contest/0", name, 0, "choose", 0]
-        more = {"request": {"messages": messages, "model": "m"}, "reply": reply, "tokens": 92, "usd": 0.00001}
-        yield {"type": "answer", "key": key, "hash": "0" * 64, **more}
+        record = {"request": {"messages": messages, "model": "m"}, "reply": reply, "tokens": 92, "usd": 0.00001}
+        yield {"type": "answer", "key": key, "hash": "0" * 64, **record}
 
 
 def _timed(work: Callable[[], Any]) -> float:
@@ -129,12 +129,12 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="where the run is, or is written")
     parser.add_argument("--agents", type=int, default=1_000_000)
     parser.add_argument("--talk", action="store_true", help="a run in which everybody said something")
-    given = parser.parse_args()
-    runs = given.folder / ("talk" if given.talk else "silent")
+    options = parser.parse_args()
+    runs = options.folder / ("talk" if options.talk else "silent")
     if not (runs / "million" / "run.json").is_file():
-        seconds = _timed(lambda: make_large(runs / "million", given.agents, talk=given.talk))
+        seconds = _timed(lambda: make_large(runs / "million", options.agents, talk=options.talk))
         print(f"written in {seconds:.1f} s", flush=True)
-    caches = given.folder / "caches"
+    caches = options.folder / "caches"
     shutil.rmtree(caches, ignore_errors=True)
     os.environ["XDG_CACHE_HOME"] = str(caches)
     with serving(runs) as (server, ask):
@@ -145,15 +145,15 @@ def main() -> None:
             assert answer.status in (200, 202), body[:300]
             return answer.status
 
-        _cold(get)
-        print(f"first view, read before: {_timed(lambda: [get(one) for one in FIRST]):.2f} s")
+        _measure_unread(get)
+        print(f"first view, read before: {_timed(lambda: [get(question) for question in FIRST]):.2f} s")
         questions = QUESTIONS
-        if given.talk:
-            questions = {what: f"agents?{_PLACE}&said={text.replace(' ', '+')}" for what, text in SEARCHES.items()}
-        for what, question in questions.items():
+        if options.talk:
+            questions = {name: f"agents?{_PLACE}&said={text.replace(' ', '+')}" for name, text in SEARCHES.items()}
+        for name, question in questions.items():
             times = [_timed(functools.partial(get, question)) for _ in range(6)]
             middle = sorted(times[1:])[2]
-            print(f"{what}: first {times[0] * 1000:.0f} ms, then {middle * 1000:.0f} ms", flush=True)
+            print(f"{name}: first {times[0] * 1000:.0f} ms, then {middle * 1000:.0f} ms", flush=True)
         status = Path(f"/proc/{server.pid}/status")
         if status.is_file():
             peak = next(line for line in status.read_text(encoding="ascii").splitlines() if line.startswith("VmHWM"))
@@ -162,19 +162,19 @@ def main() -> None:
         print(f"index: {size / 1e6:.0f} MB; load: {os.getloadavg()[0]:.1f}")
 
 
-def _cold(get: Callable[[str], int]) -> None:
-    """What is waited for when a run was never read, and how soon the server answers meanwhile."""
+def _measure_unread(get: Callable[[str], int]) -> None:
+    """Measure when answers about a never read run arrive, and how fast the server answers meanwhile."""
     began = time.perf_counter()
-    shown: dict[str, float] = {}
+    seconds: dict[str, float] = {}
     slowest = 0.0, ""
-    while len(shown) < len(FIRST) + 1:
+    while len(seconds) < len(FIRST) + 1:
         for question in (*FIRST, f"story?{_PLACE}&number=777"):
-            asked = time.perf_counter()
+            sent = time.perf_counter()
             status = get(question)
-            slowest = max(slowest, (time.perf_counter() - asked, question.partition("?")[0]))
-            if question not in shown and status == 200:
-                shown[question] = time.perf_counter() - began
-                print(f"never read: {question.partition('?')[0]} there after {shown[question]:.2f} s", flush=True)
+            slowest = max(slowest, (time.perf_counter() - sent, question.partition("?")[0]))
+            if question not in seconds and status == 200:
+                seconds[question] = time.perf_counter() - began
+                print(f"never read: {question.partition('?')[0]} there after {seconds[question]:.2f} s", flush=True)
         time.sleep(0.25)
     print(f"never read: the slowest answer meanwhile took {slowest[0] * 1000:.0f} ms ({slowest[1]})")
 

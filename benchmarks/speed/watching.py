@@ -1,4 +1,4 @@
-"""What a page that watches costs a run: `python -m llm_coop_envs.benchmarks.speed.watching`.
+"""The cost to a run of a page that watches it: `python -m llm_coop_envs.benchmarks.speed.watching`.
 
 A run is played in a process of its own, and asked in some stretches and left alone in others, which take turns. In the
 first it is asked what `llm-coop view` asks while a page shows the episode that is being played (how the run goes, and
@@ -76,7 +76,7 @@ def play(kind: str, folder: Path, url: str) -> None:
 
 @contextlib.contextmanager
 def serving(folder: Path) -> Iterator[tuple[subprocess.Popen[str], Callable[[str], http.client.HTTPResponse]]]:
-    """`llm-coop view` in a process of its own, and a function that asks it."""
+    """Run `llm-coop view` in a process of its own; yields it and a function that asks it."""
     command = [sys.executable, "-m", "llm_coop_envs", "view", str(folder), "--no-browser"]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     assert server.stdout is not None
@@ -98,48 +98,48 @@ def serving(folder: Path) -> Iterator[tuple[subprocess.Popen[str], Callable[[str
 
 
 def look(folder: Path) -> int:
-    """Ask what the page's server asks while an episode is shown; how many events came."""
+    """Ask what the page's server asks while an episode is shown. Returns the number of events received."""
     playing = control.query_sessions(folder)["main"]["playing"]
     name = min(playing, default="")
-    there, events = bool(name), 0
+    total, events = bool(name), 0
     with contextlib.suppress(RunError):  # it is finished by now
-        while events < there:
-            what = {"do": "events", "episode": name, "first": events, "most": _FETCHED}
-            answer = control.ask(playing[name]["by"], what)
-            there = answer["there"]
+        while events < total:
+            request = {"do": "events", "episode": name, "first": events, "most": _FETCHED}
+            answer = control.ask(playing[name]["by"], request)
+            total = answer["there"]
             events += len(answer["events"])
     return events
 
 
 def stretch(folder: Path, run: subprocess.Popen[str], size: float, *, watched: bool) -> tuple[float, list[int]]:
-    """Processor seconds of the run per event in one stretch, and the events that each look brought."""
-    began, before = _spent(run), _events(folder, size)
+    """Measure processor seconds of the run per event in one stretch, and the events that each look received."""
+    began, events_before = _spent(run), _events(folder, size)
     looks: list[int] = []
     while _spent(run) < began + STRETCH:
         if watched and _spent(run) > began + len(looks) / OFTEN:
             looks.append(look(folder))
         time.sleep(0.002)
-    return (_spent(run) - began) / (_events(folder, size) - before), looks
+    return (_spent(run) - began) / (_events(folder, size) - events_before), looks
 
 
 def _spent(run: subprocess.Popen[str]) -> float:
-    """The processor seconds of another process, all threads together."""
-    return time.clock_gettime(~run.pid << 3 | 2)  # as the kernel numbers the clocks of processes
+    """Return the processor seconds of another process, all threads together."""
+    return time.clock_gettime(~run.pid << 3 | 2)  # the kernel's number of a process's CPU clock: ~pid << 3 | 2
 
 
 def _events(folder: Path, size: float) -> float:
-    """How many events there are so far, where a finished episode has so many."""
-    told = control.query_sessions(folder)["main"]
-    playing = sum(one["events"] for one in told["playing"].values())
-    return float(told.get("finished", 0) * size + playing)
+    """Return the number of events so far, with `size` events in each finished episode."""
+    progress = control.query_sessions(folder)["main"]
+    playing = sum(episode["events"] for episode in progress["playing"].values())
+    return float(progress.get("finished", 0) * size + playing)
 
 
 def measure(kind: str, pairs: int, url: str) -> dict[str, Any]:
-    """By how many percent a run becomes slower that is looked at once in a second, with its interval of 95 %."""
+    """Measure by how many percent one look in each second slows a run, with its 95 % interval."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "run"
-        words = [sys.executable, "-m", __spec__.name, "--play", kind, str(folder), url]
-        run = subprocess.Popen(words, stdout=subprocess.DEVNULL, text=True)
+        command = [sys.executable, "-m", __spec__.name, "--play", kind, str(folder), url]
+        run = subprocess.Popen(command, stdout=subprocess.DEVNULL, text=True)
         try:
             while not control.query_sessions(folder).get("main", {}).get("finished"):
                 time.sleep(0.1)
@@ -148,44 +148,46 @@ def measure(kind: str, pairs: int, url: str) -> dict[str, Any]:
             for turn in range(pairs):
                 cost = {}
                 for watched in (False, True) if turn % 2 else (True, False):
-                    cost[watched], brought = stretch(folder, run, size, watched=watched)
-                    looks += brought
+                    cost[watched], received = stretch(folder, run, size, watched=watched)
+                    looks += received
                 ratios.append(math.log(cost[True] / cost[False]))
         finally:
             run.kill()
             run.wait()
-    slower = t_interval([100 / OFTEN * one for one in ratios])
+    slower = t_interval([100 / OFTEN * ratio for ratio in ratios])
     assert slower is not None
-    found = {"percent": slower.mean, "low": slower.low, "high": slower.high}
-    return {**found, "pairs": pairs, "looks": len(looks), "events_of_a_look": float(np.mean(looks))}
+    figures = {"percent": slower.mean, "low": slower.low, "high": slower.high}
+    return {**figures, "pairs": pairs, "looks": len(looks), "events_of_a_look": float(np.mean(looks))}
 
 
 def _size(folder: Path) -> float:
-    """Events of an episode; all have about as many."""
+    """Return the mean number of events of an episode; all have about as many."""
     from llm_coop_envs.runs.folder import open_run
 
     run = open_run(folder)
-    return float(np.mean([len(run.read_events(*one)[1]) for one in sorted(run.finished())[:5]]))
+    return float(np.mean([len(run.read_events(*key)[1]) for key in sorted(run.finished())[:5]]))
 
 
 def main() -> None:
-    """Measure both kinds of run, print what was found, and write the record."""
+    """Measure both kinds of run, print the results, and write the record."""
     parser = arguments(__doc__ or "", 100)
     parser.add_argument("--only", choices=sorted(KINDS), help="one kind of run")
     parser.add_argument("--play", nargs=3, metavar="WHAT", help=argparse.SUPPRESS)
-    given = parser.parse_args()
-    if given.play:
-        kind, folder, url = given.play
+    options = parser.parse_args()
+    if options.play:
+        kind, folder, url = options.play
         play(kind, Path(folder), url)
         return
     record: dict[str, Any] = {"machine": machine("llm-coop-envs", "aiohttp", "orjson")}
     with scripted_server("--remember", "1000000") as url:
-        for kind in [given.only] if given.only else KINDS:
-            found = record[kind] = measure(kind, given.repeats, url)
-            print(f"{kind}: slower by {found['percent']:.2f} % ({found['low']:.2f} to {found['high']:.2f})", flush=True)
-            print(f"{kind}: {found['looks']} looks with {found['events_of_a_look']:.0f} events each", flush=True)
+        for kind in [options.only] if options.only else KINDS:
+            result = record[kind] = measure(kind, options.repeats, url)
+            print(
+                f"{kind}: slower by {result['percent']:.2f} % ({result['low']:.2f} to {result['high']:.2f})", flush=True
+            )
+            print(f"{kind}: {result['looks']} looks with {result['events_of_a_look']:.0f} events each", flush=True)
     record["load"] = os.getloadavg()[0]
-    write(record, given.json)
+    write(record, options.json)
 
 
 if __name__ == "__main__":

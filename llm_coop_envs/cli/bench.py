@@ -48,7 +48,7 @@ def bench_command(
     """Make a scorecard; what it costs is said first. Each scenario is played by the first --policy that can."""
     from llm_coop_envs.benchmarks.scorecard.card import SUITE, analysis_hash
     from llm_coop_envs.benchmarks.scorecard.card_text import write_card
-    from llm_coop_envs.benchmarks.scorecard.suite import NAME, VERSION, make_suite, preregistered
+    from llm_coop_envs.benchmarks.scorecard.suite import NAME, VERSION, make_preregistration, make_suite
     from llm_coop_envs.cli.run import play_out
     from llm_coop_envs.runs.folder import describe_models, make_run, open_run
     from llm_coop_envs.storage.folder import MANIFEST, chosen_folder
@@ -78,7 +78,7 @@ def bench_command(
     for sentence in suite.left_out:
         note(f"Left out: {sentence}")
     _say_cost(suite, options)
-    registration = preregistered(suite, analysis_hash())
+    registration = make_preregistration(suite, analysis_hash())
     typer.echo(
         f"Suite {NAME} version {VERSION}, hash {registration['sha256']}; held-out seed {drawn}; "
         f"preregistration {registration['preregistration']}"

@@ -45,7 +45,8 @@ def power_command(
 ) -> None:
     """Say how many seeds would find the differences between paired conditions that a run has seen."""
     from llm_coop_envs.errors import RunError
-    from llm_coop_envs.reports.paired import FEWEST_IN_PILOT, paired_arms, power_table
+    from llm_coop_envs.reports.contrast_tables import FEWEST_IN_PILOT, power_table
+    from llm_coop_envs.reports.contrasts import compare_arms
     from llm_coop_envs.reports.run_sections import read_run
     from llm_coop_envs.runs.folder import open_run
     from llm_coop_envs.runs.progress import working
@@ -55,12 +56,12 @@ def power_command(
     with working("Reading the episodes"):
         sections, answers = read_run(pilot)
         invalid = {} if answers is None else answers.invalid
-        arms = paired_arms(sections, pilot.manifest["measures"], invalid, Primary.from_manifest(pilot.manifest))
-        table = power_table(arms)
+        contrasts = compare_arms(sections, pilot.manifest["measures"], invalid, Primary.from_manifest(pilot.manifest))
+        table = power_table(contrasts)
     if table is None:
         reason = (
             f"too few seeds: no measure has {FEWEST_IN_PILOT} pairs of valid episodes that differ"
-            if arms
+            if contrasts
             else "no two conditions of its study share a 'pair', so that there is no difference to plan for"
         )
         raise RunError(f"{run}: {reason}")

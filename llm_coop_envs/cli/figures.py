@@ -36,7 +36,7 @@ def figures_command(
 ) -> None:
     """Draw a run's figures, each beside the published values where there are any."""
     from llm_coop_envs.errors import SettingsError
-    from llm_coop_envs.reports.embedding import by_model
+    from llm_coop_envs.reports.embedding import embed_with_model
     from llm_coop_envs.reports.figures import draw_figures, known_figures
     from llm_coop_envs.runs.progress import working
 
@@ -50,14 +50,14 @@ def figures_command(
             where,
             only=tuple(only or ()),
             formats=tuple(dict.fromkeys(formats or ("png", "pdf"))),
-            embed=None if embedding is None else by_model(embedding, base_url),
+            embed=None if embedding is None else embed_with_model(embedding, base_url),
             method="TF-IDF" if embedding is None else embedding,
         )
     if drawn.missing:
         note(f"The run lacks {drawn.missing} episodes; the figures show what is there.")
     for name, files in drawn.drawn.items():
         typer.echo(f"drawn      {name}: {', '.join(files)}")
-    for name, reason in drawn.left.items():
+    for name, reason in drawn.not_drawn.items():
         typer.echo(f"not drawn  {name} ({known_figures()[name]}): {reason}")
     if drawn.drawn:
         typer.echo(f"Figures and their captions: {drawn.folder}")

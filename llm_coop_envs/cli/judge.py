@@ -43,7 +43,7 @@ def judge_command(
     from llm_coop_envs.measures.rubric import NAME, VERSION, digest
     from llm_coop_envs.policies.llm.asking.live import known_prices
     from llm_coop_envs.policies.llm.chat import RunStopped
-    from llm_coop_envs.policies.llm.playing.player import endpoint_of, settle
+    from llm_coop_envs.policies.llm.playing.player import build_endpoint, settle
     from llm_coop_envs.policies.llm.playing.settings import LLMSettings
     from llm_coop_envs.runs.folder import open_run
     from llm_coop_envs.runs.judgements import (
@@ -72,7 +72,7 @@ def judge_command(
         parameters={"default": {"temperature": temperature, "max_tokens": _ANSWER_TOKENS}},
     )
     access = options.access()
-    endpoint = endpoint_of(model, access.endpoint)
+    endpoint = build_endpoint(model, access.endpoint)
     judged_run = None if run is None else open_run(run.expanduser())
     if not dry:
         access.check([endpoint])

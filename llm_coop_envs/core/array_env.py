@@ -118,6 +118,7 @@ class ArrayEnv(Regulated):
         self._audience = Audience(None)
         self._told_changes: list[Change] = []
         self._key: Key = (0, 0)
+        self._paraphrases: dict[int, str] = {}
         self.conversation.restart()
         if self._notices is not None:
             self._notices.clear()
@@ -219,6 +220,7 @@ class ArrayEnv(Regulated):
         choices: NDArray[Any],
         messages: Mapping[int, object] | None = None,
         missing: Sequence[int] = (),
+        paraphrases: Mapping[int, str] | None = None,
     ) -> None:
         """Play one step on arrays.
 
@@ -226,6 +228,7 @@ class ArrayEnv(Regulated):
             choices: one per player (those off turn are ignored): integers, or floats for continuous choices.
             messages: what players on turn say, by index; in talk phases only.
             missing: players on turn who submitted nothing usable; they are flagged so.
+            paraphrases: what players on turn say in other words of their own, by index; for `delivery_by: speaker`.
 
         Raises:
             ResetNeeded: before `begin` or `reset`, and after the end of an episode.
@@ -237,6 +240,8 @@ class ArrayEnv(Regulated):
         on_turn = self._who
         if self._notices:
             self._notices.mark_read(on_turn.tolist(), self._open_talk_number())
+        if self.phase == TALK:
+            self._take_paraphrases(on_turn.tolist(), paraphrases or {})
         done = True
         if self.regulator is not None:
             done = self._apply_ruling(self._regulate(self.regulator, choices, messages or {}, missing))
@@ -344,6 +349,8 @@ class ArrayEnv(Regulated):
             "conversation": self.conversation.get_state(),
             "own": self._snapshot(),
         }
+        if self._paraphrases:  # of messages that a regulator holds
+            episode["paraphrases"] = pack_value(self._paraphrases)
         if self._notices is not None:
             episode["notices"] = self._notices.get_state()
         if self.regulator is not None:
@@ -367,6 +374,8 @@ class ArrayEnv(Regulated):
         self._started = True
         self._told_changes = self.settings.in_force(self.round)
         self._restore(state["own"])
+        if "paraphrases" in state:
+            self._paraphrases = unpack_value(state["paraphrases"])
         if self._notices is not None:
             self._notices.set_state(state["notices"])
         if self.regulator is not None:

@@ -54,7 +54,8 @@ class Policy(ABC):
 
         Returns:
             One action per request, in the same order: `{"choice": ...}` in act phases, `{"message": ...}` in talk
-            phases; both keys may be present in either.
+            phases; both keys may be present in either. A message may come with its speaker's own `"paraphrase"`, for
+            environments with `delivery_by: speaker`.
         """
 
 

@@ -224,6 +224,7 @@ class Conversation:
         *,
         players: int = 0,
         gone: Collection[int] = (),
+        paraphrase: str = "",
     ) -> tuple[Message | None, tuple[str, ...]]:
         """Deliver what a speaker of the open talk submitted.
 
@@ -233,6 +234,7 @@ class Conversation:
             settings: the speaker's, if they may treat messages; see `deliver`.
             players: how many players there are.
             gone: those of them who have left.
+            paraphrase: the speaker's own paraphrase; empty for none.
 
         Returns:
             The message (`None` for silence), and what was done to make it deliverable.
@@ -254,7 +256,7 @@ class Conversation:
                 talkers=talkers,
                 players=players,
                 gone=gone,
-                other=getattr(raw, "other", ""),
+                own_paraphrase=paraphrase,
             )
             if delivered is not None:
                 self._treated = True

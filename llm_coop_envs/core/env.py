@@ -213,7 +213,7 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
         episode it raises `ResetNeeded`.
         """
         submissions = self.read(actions)
-        self.advance(submissions.choices, submissions.messages, submissions.missing)
+        self.advance(submissions.choices, submissions.messages, submissions.missing, submissions.paraphrases)
 
     def outcomes(self, present: Indices) -> tuple[dict[str, float], dict[str, bool], dict[str, bool]]:
         """Rewards, terminations and truncations of the last step, of those `present` before it, by agent name."""

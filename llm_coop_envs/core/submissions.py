@@ -20,11 +20,13 @@ class Submissions:
         choices: a number for each place, as `ArrayEnv.advance` takes them; unused in talk phases.
         missing: the places of those who submitted nothing usable.
         messages: what is said, by place, in talk phases.
+        paraphrases: the speakers' own paraphrases of what they say, by place, where they bring any.
     """
 
     choices: NDArray[Any]
     missing: list[int] = field(default_factory=list)
     messages: dict[int, object] = field(default_factory=dict)
+    paraphrases: dict[int, str] = field(default_factory=dict)
 
     def merge(self, who: Indices, other: Submissions) -> None:
         """Add what players submit, at their own places.
@@ -39,6 +41,7 @@ class Submissions:
         if other.messages:
             names = who.tolist()
             self.messages.update((names[row], text) for row, text in other.messages.items())
+            self.paraphrases.update((names[row], text) for row, text in other.paraphrases.items())
 
 
 class SubmissionReader:
@@ -61,6 +64,9 @@ class SubmissionReader:
             self._missing.append(row)
         elif self._talking:
             self._messages[row] = action.get("message")
+            paraphrase = action.get("paraphrase")
+            if isinstance(paraphrase, str):
+                self.submissions.paraphrases[row] = paraphrase
         elif "choice" in action:
             self.submissions.choices[row] = self._number(action["choice"], agent)
         else:

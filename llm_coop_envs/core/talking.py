@@ -27,6 +27,7 @@ class Talking(Presence):
     _notices: Notices | None
     _treats: bool
     _flags: dict[int, tuple[str, ...]]
+    _paraphrases: dict[int, str]
 
     def emit(self, kind: str, **data: Any) -> None:
         """Record an event."""
@@ -74,6 +75,15 @@ class Talking(Presence):
         together = self.settings.talk_mode == "simultaneous"
         return self.conversation.open(self._orders.pop(0), self._audience, together=together, round_=self.round)
 
+    def _take_paraphrases(self, speakers: list[int], paraphrases: Mapping[int, str]) -> None:
+        """Keep the speakers' own paraphrases until their messages are delivered: a regulator may hold these back."""
+        if not paraphrases and not self._paraphrases:
+            return
+        for i in speakers:
+            self._paraphrases.pop(i, None)
+            if i in paraphrases:
+                self._paraphrases[i] = paraphrases[i]
+
     def _deliver(self, speakers: list[int], messages: Mapping[int, object]) -> None:
         """Let messages be heard, each as its treatment says; notify listeners, and record them."""
         names = self.possible_agents
@@ -82,7 +92,14 @@ class Talking(Presence):
             departed = frozenset(np.flatnonzero(self._without <= self.round).tolist())
         for i in speakers:
             treated = self.settings_of(i) if self._treats else None
-            message, flags = self.conversation.say(i, messages.get(i), treated, players=self.n_players, gone=departed)
+            message, flags = self.conversation.say(
+                i,
+                messages.get(i),
+                treated,
+                players=self.n_players,
+                gone=departed,
+                paraphrase=self._paraphrases.pop(i, ""),
+            )
             if flags:
                 self._flags[i] = flags
             # A message that is heard later, or otherwise than it was said, notifies nobody.

@@ -1,19 +1,21 @@
-"""The simultaneous engine: everybody names a cell at once, and conflicts are resolved fairly.
+"""The simultaneous engine: everybody moves at once, and conflicts over cells are settled by lot.
 
 The rule:
 
 1. If several people want the same cell, one of them is drawn, each with the same chance, as in the cellular automata
    of pedestrian dynamics with parallel update (Burstedde et al. 2001; Kirchner et al. 2003, without friction). The
    others stay.
-2. Who was drawn gets the cell if it is empty, or if the person in it moves away in this same round. So a queue moves
-   on together, as it does in the published one-by-one engine, where the front moves first; without this an exit would
-   be served every second round only.
-3. People who each wait for the next one in a ring stay. The smallest ring is two people who want to swap, so nobody
-   passes through anybody.
+2. The winner gets the cell if it is empty, or if the person in it moves away in this same round. So a queue moves on
+   together, as in the published one-by-one engine, where the front moves first. Otherwise an exit could pass one
+   person every second round only.
+3. People who each want the next one's cell in a ring stay. The smallest ring is two people who want to swap cells, so
+   nobody passes through anybody.
 
-There are never two people in a cell. Nobody has a fixed rank, so no index and no place in the room is favoured.
-Whether a cell is left does not depend on who was drawn for it, so one draw is enough: nobody else could have used a
-cell that its winner cannot enter.
+There are never two people in a cell, and no index and no part of the room is favoured. One draw is enough: whether a
+cell is vacated does not depend on who was drawn for it, so nobody else could use a cell that its winner cannot enter.
+
+Example: A and B want the empty cell 5, and C wants A's cell. If A is drawn, A moves to 5 and C follows into A's cell,
+while B stays. If B is drawn, B moves to 5, A stays, and so does C.
 """
 
 from __future__ import annotations
@@ -25,13 +27,16 @@ from llm_coop_envs.evacuation.room import STAY, ByteArray, IntArray, Room
 
 
 def settle_moves(room: Room, cells: IntArray, wishes: IntArray, rng: np.random.Generator) -> IntArray:
-    """Where everybody stands after a simultaneous move: n padded cells, all different.
+    """Settle a simultaneous move.
 
     Args:
         room: its cells.
         cells: n padded cells, all different.
-        wishes: n padded cells wanted, none blocked; the own cell means to stay.
+        wishes: n padded cells, none blocked; one's own cell is a wish to stay.
         rng: consumed by one permutation of n.
+
+    Returns:
+        Everybody's cell after the move: n padded cells, all different.
     """
     count = len(cells)
     everyone = np.arange(count)
@@ -40,16 +45,16 @@ def settle_moves(room: Room, cells: IntArray, wishes: IntArray, rng: np.random.G
     drawn = drawn[moving[drawn]]
     size = room.height * room.width
     claim = np.full(size, -1, dtype=np.int64)
-    # With repeated indices the last assignment stays: the last in the permutation, each contender with the same
-    # chance.
+    # With repeated indices the last assignment wins. That is the contender who comes last in the permutation, so all
+    # contenders have the same chance.
     claim[wishes[drawn]] = drawn
     winner = moving & (claim[wishes] == everyone)
     occupant = np.full(size, count, dtype=np.int64)
     occupant[cells] = everyone
-    # Whom each waits for: another person, nobody (count), or for ever (count + 1).
+    # The person whose cell each winner wants, `count` for an empty cell; `count + 1` marks everybody else, who stays.
     waits_for = np.where(winner, occupant[wishes], count + 1)
     waits_for = np.concatenate([waits_for, [count, count + 1]])
-    # Pointer doubling: after k passes everybody looks 2**k people ahead. Rings never reach an end.
+    # Pointer doubling: after k passes everybody looks 2**k people ahead in its queue. Rings never reach an end.
     for _ in range(count.bit_length()):
         if (waits_for >= count).all():
             break
@@ -58,14 +63,23 @@ def settle_moves(room: Room, cells: IntArray, wishes: IntArray, rng: np.random.G
 
 
 def walking_wishes(room: Room, people: ByteArray, cells: IntArray, targets: IntArray) -> IntArray:
-    """Where people want to go who walk towards their exit cells, all at once.
+    """Choose the cell that each person who walks towards its exit cell wants next, for `settle_moves`.
 
-    Each wants the free neighbouring cell that is nearest (Euclidean) to its exit cell, if one is nearer than where it
-    stands; else the nearest of the taken cells that are nearer, to follow whoever stands there; else to stay. Ties go
-    to the first in the published order of moves.
+    1. The free neighbouring cell nearest (Euclidean) to its exit cell, if that is nearer than its own cell.
+    2. Otherwise the nearest occupied cell that is nearer, to follow the person there.
+    3. Otherwise its own cell.
 
-    `people` is 1 where somebody stands, over padded cells; `targets` are indices into `room.exit_cells`. What is
-    returned is n padded cells, for `settle_moves`.
+    Ties go to the first in the published order of moves. Example: of the cells down-left and down-right, equally near,
+    down-right counts.
+
+    Args:
+        room: the room.
+        people: 1 where somebody stands, over padded cells.
+        cells: n padded cells.
+        targets: n indices into `room.exit_cells`.
+
+    Returns:
+        n padded cells.
     """
     around = cells[:, None] + room.moves
     distance = room.squared_distance(around, room.exit_cells[targets][:, None])

@@ -1,8 +1,11 @@
-"""The people in the room and what happens to them in one round, on arrays.
+"""The people in the room: their state, as arrays, and the steps of one round.
 
-The order inside a round is that of the authors' code of "Shall We Team Up" (Wu et al. 2024): people on exit cells
-leave, the list of those left is shuffled (it keeps its order from round to round), it is drawn who re-plans, these
-talk and choose exits, then everybody moves.
+The order inside a round is that of the authors' code of "Shall We Team Up" (Wu et al. 2024):
+
+1. People on exit cells leave.
+2. The list of the others is shuffled; it starts from the order of the round before.
+3. It is drawn who re-plans; these people talk and choose exits.
+4. Everybody moves.
 """
 
 from __future__ import annotations
@@ -30,23 +33,23 @@ _KEPT = (
 
 
 class Crowd:
-    """The people of one episode.
+    """The state of all people in one episode.
 
     Attributes:
         room: the room; disabled people may block cells of it.
         cells: each person's padded cell; the last one for those who have left.
         previous: the padded cell before the last actual move, -1 if there was none (authors' code: staying does not
             count).
-        inside: who is in the room.
+        inside: whether each is in the room.
         heading: the exit each heads for, -1 before it is known.
         target: the exit cell each heads for, as an index into `room.exit_cells`.
         history: each person's choices of exits so far.
-        queue: those inside, in the shuffled order of this round.
-        planners: who talks and chooses in this round, in that order.
-        overtaken: who is knocked over in this round.
+        queue: the people inside, in the shuffled order of this round.
+        planners: the people who talk and choose an exit in this round, in that order.
+        overtaken: whether each is knocked over in this round.
         counts: in how many rounds each was knocked over.
         people: 1 where somebody stands, over padded cells.
-        from_cells: where everybody stood when the round began.
+        from_cells: each person's padded cell when the round began.
         seen: (people, exits) numbers of people seen towards the exits when the round began.
         around: the numbers of people around when the round began.
 
@@ -94,28 +97,28 @@ class Crowd:
         self.around = np.zeros(count, dtype=np.int64)
 
     def leave_by_exits(self) -> list[tuple[int, int]]:
-        """Let everybody who stands on an exit cell out: (person, index of that cell), in the order of the cells."""
-        at = self.room.exit_at[self.cells[self.queue]]
-        found = at >= 0
-        if not found.any():
+        """Remove everybody who stands on an exit cell.
+
+        Returns:
+            Pairs (person, index of its exit cell), in the order of the exit cells.
+        """
+        exit_index = self.room.exit_at[self.cells[self.queue]]
+        is_on_exit = exit_index >= 0
+        if not is_on_exit.any():
             return []
-        who, at = self.queue[found], at[found]
-        order = np.argsort(at)
-        self._remove(who)
-        return list(zip(who[order].tolist(), at[order].tolist(), strict=True))
+        leavers, exit_index = self.queue[is_on_exit], exit_index[is_on_exit]
+        order = np.argsort(exit_index)
+        self.remove(leavers)
+        return list(zip(leavers[order].tolist(), exit_index[order].tolist(), strict=True))
 
     def close(self, exit_: int) -> None:
-        """Let nobody onto an exit's cells until this is called again; -1 opens all exits."""
+        """Block the cells of one exit and open all others; -1 opens all exits."""
         blocked = self.room.blocked.copy()
         blocked[self.room.exit_cells] = self.room.exit_group == exit_
         self.room = replace(self.room, blocked=blocked)
 
-    def take_out(self, who: IntArray) -> None:
-        """Let people vanish from the room."""
-        self._remove(who)
-
     def open_round(self, rng: np.random.Generator, replan_probability: float, *, first: bool) -> IntArray:
-        """Shuffle, draw who re-plans, apply the injury rule, and look around.
+        """Shuffle the queue, draw the planners, apply the injury rule, and update what people see.
 
         Args:
             rng: consumed by one shuffle and, unless everybody plans, one uniform number per person inside.
@@ -123,50 +126,53 @@ class Crowd:
             first: whether this is the first round.
 
         Returns:
-            Those who are disabled now; they have left the room.
+            The people who are disabled now; they are removed from the room.
         """
         rng.shuffle(self.queue)
         if first and self._settings.all_plan_first:
             self.planners = self.queue.copy()
         else:
             self.planners = self.queue[rng.random(len(self.queue)) < replan_probability]
-        disabled = self._crush()
-        self._look()
+        disabled = self._apply_injuries()
+        self._update_sight()
         return disabled
 
-    def rest(self) -> None:
-        """Nobody plans and nobody is overtaken: there is no round to play."""
+    def clear_plans(self) -> None:
+        """Clear planners and overtaken people, for a round that ends before anybody plays."""
         self.planners = self.planners[:0]
         self.overtaken = np.zeros(len(self.cells), dtype=np.bool_)
 
-    def declare(self, who: IntArray, exits: IntArray) -> None:
-        """Let people head for exits: for the exit's cell that is nearest now, until they choose again."""
-        self.heading[who] = exits
-        self.target[who] = self.room.target_cell[self.room.place(self.cells[who]), exits]
-        for person, choice in zip(who.tolist(), exits.tolist(), strict=True):
+    def declare(self, persons: IntArray, exits: IntArray) -> None:
+        """Set the exits that people head for.
+
+        The target is the exit's cell that is nearest now, and stays it until they choose again.
+        """
+        self.heading[persons] = exits
+        self.target[persons] = self.room.target_cell[self.room.table_index(self.cells[persons]), exits]
+        for person, choice in zip(persons.tolist(), exits.tolist(), strict=True):
             self.history[person].append(choice)
 
-    def set_off(self) -> None:
-        """Let those inside who have never chosen head for the nearest exit."""
-        lost = self.queue[self.heading[self.queue] < 0]
-        if len(lost):
-            place = self.room.place(self.cells[lost])
-            self.heading[lost] = self.room.nearest_exit[place]
-            self.target[lost] = self.room.target_cell[place, self.heading[lost]]
+    def send_undecided(self) -> None:
+        """Send people inside who have never chosen an exit to the nearest one."""
+        undecided = self.queue[self.heading[self.queue] < 0]
+        if len(undecided):
+            table_index = self.room.table_index(self.cells[undecided])
+            self.heading[undecided] = self.room.nearest_exit[table_index]
+            self.target[undecided] = self.room.target_cell[table_index, self.heading[undecided]]
 
     def move_levels(self) -> list[IntArray]:
-        """Who moves at the same time, step by step."""
+        """Return the groups of people that move at the same time, one after the other."""
         movers = self._movers()
         if self._settings.engine == "simultaneous":
             return [np.sort(movers)] if len(movers) else []
         return move_levels(self.room, move_order(self.room, movers, self.cells, self.target), self.cells)
 
-    def move(self, who: IntArray, moves: IntArray) -> None:
-        """Carry out the moves of one level, indices into `room.MOVES`, each allowed."""
-        self._arrive(who, self.cells[who] + self.room.moves[moves])
+    def move(self, persons: IntArray, moves: IntArray) -> None:
+        """Carry out the moves of one level: indices into `room.MOVES`, each of them legal."""
+        self._arrive(persons, self.cells[persons] + self.room.moves[moves])
 
     def walk(self) -> None:
-        """Let everybody walk a step towards its exit cell."""
+        """Walk everybody one step towards its exit cell."""
         movers = self._movers()
         if self._settings.engine == "simultaneous":
             self._arrive(movers, walking_wishes(self.room, self.people, self.cells[movers], self.target[movers]))
@@ -175,21 +181,21 @@ class Crowd:
             self._arrive(order, walk_one_by_one(self.room, self.people, self.cells[order], self.target[order]))
 
     def disabled_so_far(self) -> list[int]:
-        """Who has been disabled for good."""
+        """Return the people who are disabled for good."""
         if self.attributes is None:
             return []
-        lost: list[int] = np.flatnonzero((self.counts == self.attributes.count_limit) & ~self.inside).tolist()
-        return lost
+        disabled: list[int] = np.flatnonzero((self.counts == self.attributes.count_limit) & ~self.inside).tolist()
+        return disabled
 
     def snapshot(self) -> dict[str, Any]:
-        """Everything that changes, and the attributes, as JSON data."""
-        held = self.attributes
+        """Return everything that changes, and the attributes, as JSON data."""
+        attributes = self.attributes
         changing = {name: pack_value(getattr(self, name)) for name in _KEPT}
-        return {**changing, "attributes": None if held is None else pack_value(vars(held))}
+        return {**changing, "attributes": None if attributes is None else pack_value(vars(attributes))}
 
     @classmethod
     def from_snapshot(cls, settings: EvacuationSettings, data: Mapping[str, Any]) -> Crowd:
-        """The crowd that `snapshot` described."""
+        """Restore the crowd that `snapshot` described."""
         crowd = cls(settings, np.random.default_rng(0), unpack_value(data["cells"]))
         for name in _KEPT:
             setattr(crowd, name, unpack_value(data[name]))
@@ -197,38 +203,39 @@ class Crowd:
         crowd.people[crowd.cells[crowd.inside]] = 1
         if data["attributes"] is not None:
             crowd.attributes = Attributes(**unpack_value(data["attributes"]))
-        crowd._lie_down(np.array(crowd.disabled_so_far(), dtype=np.int64))
+        crowd._keep_disabled(np.array(crowd.disabled_so_far(), dtype=np.int64))
         return crowd
 
     def _movers(self) -> IntArray:
         if self._settings.injury != "active":
-            # Authors' code: whoever is overtaken neither talks nor plans, but still moves.
+            # Authors' code: overtaken people neither talk nor plan, but still move.
             return self.queue
         return self.queue[~self.overtaken[self.queue]]
 
-    def _arrive(self, who: IntArray, wishes: IntArray) -> None:
-        """Put people where they wish to be, as far as the engine lets them."""
+    def _arrive(self, persons: IntArray, wishes: IntArray) -> None:
+        """Move people to the cells they wish for; the simultaneous engine first settles conflicts."""
         if self._settings.engine == "simultaneous":
-            # All those inside take part: who may not move is in the way of others.
+            # Everybody inside takes part: a person who may not move still occupies its cell.
             wished = self.cells.copy()
-            wished[who] = wishes
-            who = np.sort(self.queue)
-            wishes = settle_moves(self.room, self.cells[who], wished[who], self._conflict_rng)
-        before = self.cells[who]
-        moved = wishes != before
-        self.previous[who[moved]] = before[moved]
-        self.people[before[moved]] = 0
+            wished[persons] = wishes
+            persons = np.sort(self.queue)
+            wishes = settle_moves(self.room, self.cells[persons], wished[persons], self._conflict_rng)
+        origins = self.cells[persons]
+        moved = wishes != origins
+        self.previous[persons[moved]] = origins[moved]
+        self.people[origins[moved]] = 0
         self.people[wishes[moved]] = 1
-        self.cells[who] = wishes
+        self.cells[persons] = wishes
 
-    def _remove(self, who: IntArray) -> None:
-        self.inside[who] = False
-        self.people[self.cells[who]] = 0
+    def remove(self, persons: IntArray) -> None:
+        """Remove people from the room, the queue and the planners."""
+        self.inside[persons] = False
+        self.people[self.cells[persons]] = 0
         self.queue = self.queue[self.inside[self.queue]]
         self.planners = self.planners[self.inside[self.planners]]
 
-    def _lie_down(self, disabled: IntArray) -> None:
-        """Let disabled people stay in sight and block their cells, if the settings say so."""
+    def _keep_disabled(self, disabled: IntArray) -> None:
+        """Keep disabled people visible and block their cells, with `disabled_block`."""
         if self._settings.disabled_block and len(disabled):
             cells = self.cells[disabled]
             self.people[cells] = 1
@@ -236,22 +243,26 @@ class Crowd:
             blocked[cells] = 1
             self.room = replace(self.room, blocked=blocked)
 
-    def _crush(self) -> IntArray:
-        held = self.attributes
+    def _apply_injuries(self) -> IntArray:
+        """Update who is overtaken, and remove and return the people who are disabled now."""
+        attributes = self.attributes
         self.overtaken = np.zeros(len(self.cells), dtype=np.bool_)
-        if held is None:
+        if attributes is None:
             return self.queue[:0]
-        # Authors' code asks only those who are about to plan; the ancestor asks everybody.
-        who = self.queue if self._settings.injury == "active" else self.planners
-        press = pressure(self.room, self.cells, held.level, present=self.queue, who=who)
-        self.counts[who], over, gone = crush(press, held.pressure_limit[who], self.counts[who], held.count_limit[who])
-        self.overtaken[who] = over
-        self._remove(who[gone])
-        self._lie_down(who[gone])
+        # The authors' code applies the rule to those about to plan only, its ancestor to everybody.
+        exposed = self.queue if self._settings.injury == "active" else self.planners
+        press = pressure(self.room, self.cells, attributes.level, present=self.queue, persons=exposed)
+        self.counts[exposed], over, gone = crush(
+            press, attributes.pressure_limit[exposed], self.counts[exposed], attributes.count_limit[exposed]
+        )
+        self.overtaken[exposed] = over
+        self.remove(exposed[gone])
+        self._keep_disabled(exposed[gone])
         self.planners = self.planners[~self.overtaken[self.planners]]
-        return who[gone]
+        return exposed[gone]
 
-    def _look(self) -> None:
+    def _update_sight(self) -> None:
+        """Count the people whom everybody inside sees, as they stand when the round begins."""
         inside = np.flatnonzero(self.inside)
         cells = self.cells[inside]
         settings = self._settings

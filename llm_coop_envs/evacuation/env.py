@@ -102,7 +102,7 @@ class EvacuationEnv(ScenarioEnv):
         return spaces.Discrete(self._exits if self._walks else self._exits + len(MOVES))
 
     def _ordered(self, order: str) -> None:
-        """Close an exit, or open all: nobody can make for a closed one, or step onto its cells."""
+        """Close an exit, or open all. Nobody can choose a closed exit or step onto its cells."""
         verb, _, name = order.partition(" ")
         self._closed = self._room.exit_names.index(name) if verb == CLOSE else -1
         self._slots_fresh = False
@@ -110,7 +110,7 @@ class EvacuationEnv(ScenarioEnv):
             self._crowd.close(self._closed)
 
     def _begin(self, options: Mapping[str, Any]) -> None:
-        self._take(Crowd(self.settings, self.np_random, self._given_positions(options.get("positions"))))
+        self._take(Crowd(self.settings, self.np_random, self._start_cells(options.get("positions"))))
         self._due = "round"
         self._out: list[tuple[int, int]] = []
         self._out_by_exit = [0] * self._exits
@@ -139,7 +139,7 @@ class EvacuationEnv(ScenarioEnv):
                     return Stage(EXIT, [crowd.planners])
             if self._due == MOVE:
                 self._due = "settle"
-                crowd.set_off()
+                crowd.send_undecided()
                 if not self._walks:
                     self._shuffle_options()
                     return Stage(MOVE, crowd.move_levels())
@@ -163,7 +163,7 @@ class EvacuationEnv(ScenarioEnv):
             return Over("time is up")
         self.round += 1
         gone = self.depart()
-        crowd.take_out(gone)
+        crowd.remove(gone)
         disabled = crowd.open_round(self.np_random, self.settings_of().replan_probability, first=self.round == 1)
         self._miscount()
         self._disabled = disabled.tolist()
@@ -186,7 +186,7 @@ class EvacuationEnv(ScenarioEnv):
         return None
 
     def _miscount(self) -> None:
-        """Let people be off in how many they see towards the exits, as far as the settings say so."""
+        """Apply the settings' perception errors to the numbers of people seen towards the exits."""
         seen = self._crowd.seen
         for i in self._crowd.queue.tolist() if self._noisy else ():
             error = self.error(i, self.round, self.round, self._exits)
@@ -199,8 +199,8 @@ class EvacuationEnv(ScenarioEnv):
 
     def _open_talks(self) -> Stage:
         speakers = self._crowd.planners.tolist()
-        where = self._room.where(self._crowd.cells)
-        return self._talk_stage([speakers], within(where, self.settings_of().hearing_radius, speakers, speakers))
+        positions = self._room.positions(self._crowd.cells)
+        return self._talk_stage([speakers], within(positions, self.settings_of().hearing_radius, speakers, speakers))
 
     def _close_round(self) -> None:
         self._rewards[self._crowd.queue] += self.settings.reward_inside
@@ -211,27 +211,27 @@ class EvacuationEnv(ScenarioEnv):
     def _let_out(self) -> None:
         self._out = self._crowd.leave_by_exits()
         if self._out:
-            who = np.array([person for person, _ in self._out], dtype=np.intp)
-            self._rewards[who] += self.settings.reward_out
-            self.leave(who)
+            leavers = np.array([person for person, _ in self._out], dtype=np.intp)
+            self._rewards[leavers] += self.settings.reward_out
+            self.leave(leavers)
             for _, cell in self._out:
                 self._out_by_exit[self._room.exit_group[cell]] += 1
 
     def _record_departures(self) -> None:
-        """Record a round that ends with its beginning: people leave, then it is over."""
+        """Record a last round in which people only leave."""
         self.round += 1
-        self._crowd.rest()
+        self._crowd.clear_plans()
         self._record_round(played=False)
 
     def _record_round(self, *, played: bool = True) -> None:
         if self.record:
             crowd = self._crowd
-            stand = zip(self._room.where(crowd.cells).tolist(), crowd.inside.tolist(), strict=True)
+            cells = zip(self._room.positions(crowd.cells).tolist(), crowd.inside.tolist(), strict=True)
             self.emit(
                 "round",
                 played=played,
                 escaped=[list(pair) for pair in self._out],
-                positions=[cell if here else None for cell, here in stand],
+                positions=[cell if is_inside else None for cell, is_inside in cells],
                 headings=[None if exit_ < 0 else exit_ for exit_ in crowd.heading.tolist()],
                 **self._planners_and_overtaken(),
                 disabled=self._disabled,
@@ -245,12 +245,12 @@ class EvacuationEnv(ScenarioEnv):
 
     # Choices.
 
-    def _apply(self, phase: str, who: Indices, choices: NDArray[Any]) -> None:
+    def _apply(self, phase: str, persons: Indices, choices: NDArray[Any]) -> None:
         self._slots_fresh = False
         if phase == EXIT:
-            self._crowd.declare(who, choices)
+            self._crowd.declare(persons, choices)
         else:
-            self._crowd.move(who, choices - self._exits)
+            self._crowd.move(persons, choices - self._exits)
 
     def _legal(self) -> NDArray[np.int8] | None:
         if self.phase == EXIT:
@@ -260,19 +260,19 @@ class EvacuationEnv(ScenarioEnv):
             declare[:, self._closed] = 0
             return declare
         legal = np.zeros((self.n_players, self._exits + len(MOVES)), dtype=np.int8)
-        crowd, who = self._crowd, self._who  # nobody else can move: rows off turn are not used
-        cells, together = crowd.cells[who], self.settings.engine == "simultaneous"
-        legal[who, self._exits :] = (
-            open_moves(crowd.room, cells) if together else free_moves(crowd.room, crowd.people, cells)
-        )
+        crowd, movers = self._crowd, self._who  # only the rows of people on turn are used
+        cells, together = crowd.cells[movers], self.settings.engine == "simultaneous"
+        moves = open_moves(crowd.room, cells) if together else free_moves(crowd.room, crowd.people, cells)
+        legal[movers, self._exits :] = moves
         return legal
 
-    def _fallback(self, who: Indices) -> NDArray[Any]:
+    def _fallback(self, persons: Indices) -> NDArray[Any]:
         if self.phase == MOVE:
-            return np.full(len(who), self._exits + STAY)
-        heading = self._crowd.heading[who]
-        found = np.where(heading < 0, self._room.nearest_exit[self._room.place(self._crowd.cells[who])], heading)
-        return np.where(found == self._closed, 0 if self._closed else 1, found)
+            return np.full(len(persons), self._exits + STAY)
+        heading = self._crowd.heading[persons]
+        nearest = self._room.nearest_exit[self._room.table_index(self._crowd.cells[persons])]
+        exits = np.where(heading < 0, nearest, heading)
+        return np.where(exits == self._closed, 0 if self._closed else 1, exits)
 
     # What is seen.
 
@@ -288,16 +288,15 @@ class EvacuationEnv(ScenarioEnv):
         question = self._fresh_slot_maker(index).question(index, self.phase)
         if self.phase != EXIT or self._closed < 0:
             return question
-        names = tuple(one.name for one in question.options)
-        return replace(
-            question, options=tuple(one for one in question.options if one.choice != self._closed), known=names
-        )
+        names = tuple(option.name for option in question.options)
+        offered = tuple(option for option in question.options if option.choice != self._closed)
+        return replace(question, options=offered, known=names)
 
     def _fresh_slot_maker(self, index: int) -> SlotMaker:
-        """What makes slots, with a person's present situation."""
+        """Return the slot maker, refreshed so that it knows a person's present situation."""
         maker = self._slot_maker
         if not self._slots_fresh or not maker.knows(index):
-            # Of a crowd, few are on turn in a step of sequential moves, and mostly nobody else is shown anything.
+            # In a large crowd few people are on turn in a step of sequential moves, and mostly only they are observed.
             few = self.n_players > _CROWD and not self._slots_fresh and index in self.on_turn
             maker.refresh(self._option_orders, self.on_turn if few else self._everyone)
             self._slots_fresh = True
@@ -316,8 +315,7 @@ class EvacuationEnv(ScenarioEnv):
             speakers = np.array([message.speaker for message in heard])
             distance = room.squared_distance(spoken_from[speakers], spoken_from[index])
             heard = [heard[k] for k in np.argsort(distance, kind="stable").tolist()]
-        names = self.possible_agents
-        return tuple([m.as_heard(names[m.speaker], False) for m in heard])
+        return tuple([m.as_heard(self.possible_agents[m.speaker], False) for m in heard])
 
     def _state_vector(self) -> NDArray[np.float64]:
         crowd, room = self._crowd, self._room
@@ -332,8 +330,9 @@ class EvacuationEnv(ScenarioEnv):
 
     def _start_event(self) -> Event:
         crowd, settings = self._crowd, self.settings
-        held = crowd.attributes
-        attributes = None if held is None else {name: value.tolist() for name, value in vars(held).items()}
+        attributes = None
+        if crowd.attributes is not None:
+            attributes = {name: values.tolist() for name, values in vars(crowd.attributes).items()}
         return {
             "room": {
                 "rows": settings.rows,
@@ -342,7 +341,7 @@ class EvacuationEnv(ScenarioEnv):
                 "exit_names": list(self._room.exit_names),
                 "desks": [list(cell) for cell in settings.desk_list],
             },
-            "positions": self._room.where(crowd.cells).tolist(),
+            "positions": self._room.positions(crowd.cells).tolist(),
             "physical": crowd.physical.tolist(),
             "mental": crowd.mental.tolist(),
             # What the text says, after the published mix-up: whether strong, whether confident.
@@ -351,7 +350,7 @@ class EvacuationEnv(ScenarioEnv):
         }
 
     def recap(self) -> list[Event]:
-        """How things stand now, as one event of type `recap`, which no record holds."""
+        """Return the present state as one event of type `recap`, which is never recorded."""
         crowd, room = self._crowd, self._room
         gone = np.flatnonzero(~crowd.inside)
         disabled = crowd.disabled_so_far()
@@ -363,8 +362,8 @@ class EvacuationEnv(ScenarioEnv):
             "disabled": disabled,
             "gone": np.setdiff1d(gone, disabled).tolist(),
             "out": list(self._out_by_exit),
-            "positions": room.where(crowd.cells).tolist(),
-            "stood": room.where(crowd.from_cells).tolist(),
+            "positions": room.positions(crowd.cells).tolist(),
+            "stood": room.positions(crowd.from_cells).tolist(),
             "headings": crowd.heading.tolist(),
             **self._planners_and_overtaken(),
         }
@@ -383,14 +382,14 @@ class EvacuationEnv(ScenarioEnv):
         self._slot_maker = SlotMaker(self.settings, crowd)
         self._slots_fresh = False
 
-    def _given_positions(self, given: Any) -> IntArray | None:
-        if given is None:
+    def _start_cells(self, positions: Any) -> IntArray | None:
+        if positions is None:
             return None
         room, count = self._room, self.n_players
-        if not isinstance(given, Sequence):
-            raise SettingsError("positions", given, "must be a list of cells (row, column)")
-        cells = [tuple(cell) if isinstance(cell, Sequence) else cell for cell in given]
-        free = set(map(tuple, room.where(room.start_cells).tolist()))
+        if not isinstance(positions, Sequence):
+            raise SettingsError("positions", positions, "must be a list of cells (row, column)")
+        cells = [tuple(cell) if isinstance(cell, Sequence) else cell for cell in positions]
+        free = set(map(tuple, room.positions(room.start_cells).tolist()))
         for cell in cells:
             if cell not in free:
                 raise SettingsError("positions", cell, "is no free cell (row, column) inside the room")

@@ -1,4 +1,4 @@
-"""What one person may know, as numbers: the same facts as the slots, scaled to [-1, 1]."""
+"""The observation as numbers: the same facts as the slots, scaled to [-1, 1]."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WAYS = [move for move in range(len(MOVES)) if move != STAY]
 
 
 def feature_names(room: Room) -> tuple[str, ...]:
-    """The names of the feature columns.
+    """Return the names of the feature columns.
 
     * `row`, `col`: own cell, 0 to 1.
     * `last_down`, `last_right`: the last actual move, -1, 0 or 1.
@@ -33,7 +33,7 @@ def feature_names(room: Room) -> tuple[str, ...]:
     * `round`: as a share of all rounds.
     * per move but staying `free_*`: whether that neighbouring cell is free.
     """
-    exits = [f"{what}_{name}" for what in ("distance", "people", "heading") for name in room.exit_names]
+    exits = [f"{feature}_{name}" for feature in ("distance", "people", "heading") for name in room.exit_names]
     ways = ["free_" + MOVES[move][0].replace(" ", "_") for move in _WAYS]
     start = ("row", "col", "last_down", "last_right", "target_down", "target_right")
     return (*start, *exits, "nearest_distance", "around", "plans", "overtaken", "strong", "confident", "round", *ways)
@@ -60,25 +60,25 @@ class FeatureMaker:
             self._persona[:] = 1 - 2 * (traits[:, ::-1] if settings.persona_swap else traits)
 
     def matrix(self, round_: int) -> npt.NDArray[np.float32]:
-        """The features of all people, (people, features)."""
+        """Return the features of all people, (people, features)."""
         crowd, room, at = self._crowd, self._crowd.room, self._at
         exits = len(room.exit_names)
         out = np.zeros((len(crowd.cells), self._width), dtype=np.float32)
-        where = np.stack(room.row_col(crowd.cells))
-        out[:, :2] = (where / self._extent).T
+        position = np.stack(room.row_col(crowd.cells))
+        out[:, :2] = (position / self._extent).T
         moved = crowd.previous >= 0
-        out[:, 2:4] = ((where - np.stack(room.row_col(crowd.previous))) * moved).T
+        out[:, 2:4] = ((position - np.stack(room.row_col(crowd.previous))) * moved).T
         heads = crowd.heading >= 0
         goal = np.stack(room.row_col(room.exit_cells[crowd.target]))
-        out[:, 4:6] = ((goal - where) / self._extent * heads).T
-        place = where[0] * room.cols + where[1]
+        out[:, 4:6] = ((goal - position) / self._extent * heads).T
+        table_index = position[0] * room.cols + position[1]
         column = 6
-        out[:, column : column + exits] = room.mean_distance[place] / self._diagonal
-        # Who miscounts may see more than there can be.
+        out[:, column : column + exits] = room.mean_distance[table_index] / self._diagonal
+        # With a perception error people may see more than there are.
         out[:, self._people] = np.minimum(crowd.seen / PEOPLE_SCALE, 1.0)
-        who = np.flatnonzero(heads)
-        out[who, column + 2 * exits + crowd.heading[who]] = 1.0
-        out[:, at["nearest_distance"]] = room.nearest_distance[place] / self._diagonal
+        headed = np.flatnonzero(heads)
+        out[headed, column + 2 * exits + crowd.heading[headed]] = 1.0
+        out[:, at["nearest_distance"]] = room.nearest_distance[table_index] / self._diagonal
         out[:, at["around"]] = crowd.around / self._around_scale
         out[crowd.planners, at["plans"]] = 1.0
         out[:, at["overtaken"]] = crowd.overtaken
@@ -87,10 +87,10 @@ class FeatureMaker:
         out[:, -len(_WAYS) :] = free_moves(room, crowd.people, crowd.cells)[:, _WAYS]
         return out
 
-    def hide_people(self, rows: npt.NDArray[np.float32], who: npt.NDArray[np.bool_]) -> None:
-        """Leave the numbers of people out of some people's rows: -1 stands in for them."""
-        rows[who, self._people] = rows[who, self._at["around"]] = -1.0
+    def hide_people(self, rows: npt.NDArray[np.float32], is_hidden: npt.NDArray[np.bool_]) -> None:
+        """Replace the numbers of people by -1 in the rows where `is_hidden`."""
+        rows[is_hidden, self._people] = rows[is_hidden, self._at["around"]] = -1.0
 
-    def hide_last_move(self, rows: npt.NDArray[np.float32], who: npt.NDArray[np.bool_]) -> None:
-        """Leave the last actual move out of some people's rows."""
-        rows[who, 2:4] = 0.0
+    def hide_last_move(self, rows: npt.NDArray[np.float32], is_hidden: npt.NDArray[np.bool_]) -> None:
+        """Set the last actual move to 0 in the rows where `is_hidden`."""
+        rows[is_hidden, 2:4] = 0.0

@@ -1,4 +1,4 @@
-"""Crowding that knocks people over: the rule, and the two published sets of attributes.
+"""Injuries by crowding: the rule, and the two published sets of attributes.
 
 Every person has a competitive level N0 and two limits, Y0 and Z0. The pressure on a person is the sum of (N0 of the
 other - own N0) over the 3 x 3 cells around it. While it exceeds Y0 the person is overtaken and a counter grows by one
@@ -11,10 +11,13 @@ We Team Up" (Wu et al. 2024) and in its rule-based ancestor (the `reproduce` tas
 * `ancestor_attributes`: the ancestor's. Pressure up to 40, Y0 15 to 20 and Z0 23 to 30: people do get overtaken
   (active).
 
-Ours: in the active mode the rule is applied once a round to everybody at the same moment (after people have left
-through the exits), where the ancestor goes through its shuffled list and a person disabled early in it relieves the
-later ones; shares of people that are not integers are given out by largest remainder, where the ancestor drops
-people.
+Example: a person of level 2 stands between six people of level 5. The pressure on it is 6 * (5 - 2) = 18; with Y0 = 15
+it is overtaken, and its counter grows by one.
+
+Ours differs from the ancestor in two ways. In the active mode the rule is applied once a round to everybody at the
+same moment, after people have left through the exits; the ancestor goes through its shuffled list, so that a person
+disabled early relieves the later ones. Shares of people that are not integers are rounded by largest remainder; the
+ancestor drops people.
 """
 
 from __future__ import annotations
@@ -41,7 +44,7 @@ ANCESTOR_GROUPS: tuple[tuple[float, int, int, tuple[float, ...]], ...] = (
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Attributes:
-    """What the rule needs to know about n people.
+    """The attributes of n people that the rule uses.
 
     Attributes:
         level: competitive levels N0.
@@ -55,10 +58,10 @@ class Attributes:
 
 
 def published_attributes(physical: IntArray, rng: np.random.Generator) -> Attributes:
-    """The attributes of the authors' code: normal, but every person's own generator has the same seed.
+    """Draw the attributes of the authors' code: normal, but every person's own generator has the same seed.
 
-    So there is one deviation each for N0, Y0 and Z0, and two triples in a run. With seed 0: 3.126 or 2.126, 17.87 or
-    15.87, 26.64 or 23.64.
+    So there is one deviation each for N0, Y0 and Z0, and two different triples in a run. With seed 0: 3.126 or 2.126,
+    17.87 or 15.87, 26.64 or 23.64.
 
     Args:
         physical: n traits, 0 or 1.
@@ -69,7 +72,7 @@ def published_attributes(physical: IntArray, rng: np.random.Generator) -> Attrib
 
 
 def ancestor_attributes(people: int) -> Attributes:
-    """The ancestor's attributes, group by group and N0 ascending, person 0 first; its very numbers for 100 people."""
+    """Return the ancestor's attributes, group by group and N0 ascending, person 0 first; exact for 100 people."""
     rows: list[tuple[float, float, float]] = []
     sizes = divide(people, [share for share, *_ in ANCESTOR_GROUPS])
     for size, (_, pressure, count, shares) in zip(sizes, ANCESTOR_GROUPS, strict=True):
@@ -79,14 +82,22 @@ def ancestor_attributes(people: int) -> Attributes:
     return Attributes(level=table[:, 0], pressure_limit=table[:, 1], count_limit=table[:, 2])
 
 
-def pressure(room: Room, cells: IntArray, level: FloatArray, *, present: IntArray, who: IntArray) -> FloatArray:
-    """The pressure Y on each of `who`, by everybody's padded cell and `level` N0; only those `present` press."""
+def pressure(room: Room, cells: IntArray, level: FloatArray, *, present: IntArray, persons: IntArray) -> FloatArray:
+    """Compute the pressure Y on some people.
+
+    Args:
+        room: the room.
+        cells: everybody's padded cell.
+        level: everybody's level N0.
+        present: the people who exert pressure, by index.
+        persons: the people whose pressure is computed, by index.
+    """
     levels = np.zeros(room.height * room.width)
     heads = np.zeros(room.height * room.width)
     levels[cells[present]] = level[present]
     heads[cells[present]] = 1.0
-    block = cells[who, None] + room.moves
-    press: FloatArray = levels[block].sum(axis=1) - heads[block].sum(axis=1) * level[who]
+    block = cells[persons, None] + room.moves
+    press: FloatArray = levels[block].sum(axis=1) - heads[block].sum(axis=1) * level[persons]
     return press
 
 
@@ -96,7 +107,7 @@ def crush(
     """Apply the rule to n people with pressure Y, limit Y0, counters Z so far and limit Z0.
 
     Returns:
-        The new counters; who is overtaken in this round; who is disabled now.
+        The new counters; whether each is overtaken in this round; whether each is disabled now.
     """
     over = press > pressure_limit
     count = count + over

@@ -1,7 +1,7 @@
-"""What is measured in an evacuation, from recorded events alone.
+"""Measures of an evacuation, computed from recorded events.
 
 Numbers of rounds are those of Table 2 of "Shall We Team Up" (Wu et al. 2024), as far as its numbers can be matched
-with the authors' code: whoever is counted out at the start of round r (counted from 1) counts from "round r" on.
+with the authors' code: a person who is counted out at the start of round r (from 1) counts from "round r" on.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TABLE_ROUNDS = tuple(range(5, 51, 5))
 
 @dataclass(frozen=True, kw_only=True)
 class Round:
-    """One recorded round, with what was said and chosen in it.
+    """One recorded round with its messages and choices of exits.
 
     Attributes:
         number: from 1.
@@ -43,27 +43,30 @@ def rounds_of(events: Sequence[Event]) -> tuple[Event, list[Round]]:
     start = start_of(events)
     index = {name: i for i, name in enumerate(start["agents"])}
     rounds: list[Round] = []
-    said: list[Event] = []
+    messages: list[Event] = []
     chosen: list[tuple[int, int]] = []
     for event in events:
         if event["type"] == "message":
-            said.append(event)
+            messages.append(event)
         elif event["type"] == "choice" and event["phase"] == "exit":
             chosen.append((index[event["agent"]], event["choice"]))
         elif event["type"] == "round":
-            rounds.append(Round(number=event["round"], settled=event, messages=tuple(said), choices=tuple(chosen)))
-            said, chosen = [], []
+            rounds.append(Round(number=event["round"], settled=event, messages=tuple(messages), choices=tuple(chosen)))
+            messages, chosen = [], []
     return start, rounds
 
 
-def listeners(start: Event, one: Round) -> set[int]:
-    """Who had heard somebody when the exits of a round were chosen."""
+def listeners(start: Event, round_: Round) -> set[int]:
+    """Return the people who had heard a message when the exits of a round were chosen.
+
+    If messages of later speakers are not heard in time, planners heard only those who spoke before them.
+    """
     index = {name: i for i, name in enumerate(start["agents"])}
     settings = start["settings"]
-    order = {person: place for place, person in enumerate(one.settled["planners"])}
+    order = {person: rank for rank, person in enumerate(round_.settled["planners"])}
     in_order = not settings["hear_later_speakers"] and settings["talk_mode"] == "sequential"
     heard: set[int] = set()
-    for message in one.messages:
+    for message in round_.messages:
         speaker = index[message["agent"]]
         hearers = message["hearers"] or ()
         heard.update(i for i in map(index.__getitem__, hearers) if not in_order or order[speaker] < order[i])
@@ -71,7 +74,7 @@ def listeners(start: Event, one: Round) -> set[int]:
 
 
 def balance(counts: Sequence[int], widths: Sequence[int]) -> float | None:
-    """How evenly the exits were used for their widths: of the people per exit cell, entropy over the greatest possible.
+    """Return how evenly the exits were used for their widths: entropy of the people per exit cell over its maximum.
 
     1 means that as many left by each cell of one exit as of any other, 0 that all went through one exit; `None` if
     nobody left or there is only one exit.
@@ -89,7 +92,7 @@ def balance(counts: Sequence[int], widths: Sequence[int]) -> float | None:
 
 
 def round_rows(events: Sequence[Event]) -> list[dict[str, Any]]:
-    """One row per round: how many are out (by exit too), who planned, talked, changed, stood still.
+    """Return one row per round: people out (by exit too), planners, messages, changes of exit, moves.
 
     `inside` counts those still in the room after this round's departures; `stationary` those of them who ended the
     round where they began it.
@@ -99,31 +102,31 @@ def round_rows(events: Sequence[Event]) -> list[dict[str, Any]]:
     exit_of = [names.index(name) for name, _, _ in start["room"]["exits"]]
     out = [0] * len(names)
     disabled = 0
-    before = start["positions"]
+    previous = start["positions"]
     heading: dict[int, int] = {}
     rows = []
-    for one in rounds:
-        event = one.settled
+    for round_ in rounds:
+        event = round_.settled
         for _, cell in event["escaped"]:
             out[exit_of[cell]] += 1
         disabled += len(event["disabled"])
-        heard = listeners(start, one)
-        changed = [i for i, choice in one.choices if heading.get(i, choice) != choice]
-        asked_again = [i for i, _ in one.choices if i in heading]
-        heading.update(one.choices)
-        after = event["positions"]
+        heard = listeners(start, round_)
+        changed = [i for i, choice in round_.choices if heading.get(i, choice) != choice]
+        asked_again = [i for i, _ in round_.choices if i in heading]
+        heading.update(round_.choices)
+        positions = event["positions"]
         # The last record may hold departures only: nobody was asked to move.
-        moves = [(a, b) for a, b in zip(after, before, strict=True) if a is not None and event["played"]]
+        moves = [(a, b) for a, b in zip(positions, previous, strict=True) if a is not None and event["played"]]
         rows.append(
             {
-                "round": one.number,
-                "inside": sum(cell is not None for cell in after),
+                "round": round_.number,
+                "inside": sum(cell is not None for cell in positions),
                 "escaped": sum(out),
                 **{f"escaped_{name}": count for name, count in zip(names, out, strict=True)},
                 "disabled": disabled,
                 "overtaken": len(event["overtaken"]),
                 "planners": len(event["planners"]),
-                "messages": len(one.messages),
+                "messages": len(round_.messages),
                 "chose_again": len(asked_again),
                 "chose_again_after_message": sum(i in heard for i in asked_again),
                 "changed": len(changed),
@@ -132,52 +135,53 @@ def round_rows(events: Sequence[Event]) -> list[dict[str, Any]]:
                 "stationary": sum(a == b for a, b in moves),
             }
         )
-        before = after
+        previous = positions
     return rows
 
 
 def path_scores(start: Event, events: Sequence[Event], walks: Mapping[int, int]) -> list[float]:
-    """For everybody: the fewest steps to the nearest exit over the steps made; 0 if not out, or after an illegal step.
+    """Return for everybody the fewest steps to the nearest exit over the steps made.
 
-    The fewest steps are those through an empty room without desks.
+    The fewest steps are those through an empty room without desks. People who are not out, or made an illegal step,
+    score 0.
     """
-    longest = _longest(start)
+    fewest_steps = _step_rule(start)
     cells = [cell for _, *cell in start["room"]["exits"]]
     illegal = {event["agent"] for event in of_type(events, "choice") if event["phase"] == "move" and event.get("flags")}
     scores = []
-    for i, (name, place) in enumerate(zip(start["agents"], start["positions"], strict=True)):
-        fewest = min(longest(abs(a - b) for a, b in zip(place, cell, strict=True)) for cell in cells)
+    for i, (name, origin) in enumerate(zip(start["agents"], start["positions"], strict=True)):
+        fewest = min(fewest_steps(abs(a - b) for a, b in zip(origin, cell, strict=True)) for cell in cells)
         scores.append(fewest / walks[i] if i in walks and name not in illegal else 0.0)
     return scores
 
 
-def _longest(start: Event) -> Callable[[Iterator[int]], int]:
-    """What makes a distance of the distances down and to the right."""
+def _step_rule(start: Event) -> Callable[[Iterator[int]], int]:
+    """Return the function that turns vertical and horizontal distances into a number of steps."""
     # Records from before there was a choice have diagonal steps.
     return max if start["settings"].get("diagonals", True) else sum
 
 
 def _walks(start: Event, rounds: Sequence[Round]) -> Iterator[tuple[int, int, int, int]]:
-    """For everybody who got out: who, the round, the steps made, and the fewest steps possible to that exit cell."""
-    longest = _longest(start)
+    """Yield a tuple for everybody who got out: person, round, steps made, fewest steps possible to that exit cell."""
+    fewest_steps = _step_rule(start)
     cells = [[row, col] for _, row, col in start["room"]["exits"]]
     at = list(start["positions"])
     steps = [0] * len(at)
-    for one in rounds:
-        for i, cell in one.settled["escaped"]:
-            # Without the removal lag the last step is not among the positions: the person is gone before the round
-            # ends.
-            made = steps[i] + (at[i] != cells[cell])
-            fewest = longest(abs(a - b) for a, b in zip(start["positions"][i], cells[cell], strict=True))
-            yield i, one.number, made, fewest
-        for i, cell in enumerate(one.settled["positions"]):
+    for round_ in rounds:
+        for i, cell in round_.settled["escaped"]:
+            # Without the removal lag the last step is not among the positions, since the person leaves before the
+            # round ends.
+            step_count = steps[i] + (at[i] != cells[cell])
+            fewest = fewest_steps(abs(a - b) for a, b in zip(start["positions"][i], cells[cell], strict=True))
+            yield i, round_.number, step_count, fewest
+        for i, cell in enumerate(round_.settled["positions"]):
             if cell is not None and cell != at[i]:
                 steps[i] += 1
                 at[i] = cell
 
 
 def episode_metrics(events: Sequence[Event]) -> dict[str, Any]:
-    """What one episode comes to, as `MEASURES.about` defines it; flat, `None` where there is nothing to measure."""
+    """Return an episode's measures, as `MEASURES.about` defines them; flat, `None` if there is nothing to measure."""
     start, rounds = rounds_of(events)
     rows = round_rows(events)
     names = start["room"]["exit_names"]
@@ -187,7 +191,7 @@ def episode_metrics(events: Sequence[Event]) -> dict[str, Any]:
     total = last["escaped"] if last else 0
     walks = list(_walks(start, rounds))
     departures = [number for _, number, _, _ in walks]
-    scores = path_scores(start, events, {i: made for i, _, made, _ in walks})
+    scores = path_scores(start, events, {i: step_count for i, _, step_count, _ in walks})
     stationary = sum(row["stationary"] for row in rows)
     spent = stationary + sum(row["moved"] for row in rows)
     again, again_heard = (sum(row[key] for row in rows) for key in ("chose_again", "chose_again_after_message"))
@@ -212,7 +216,7 @@ def episode_metrics(events: Sequence[Event]) -> dict[str, Any]:
         "last_round": max(departures, default=None),
         "waiting": stationary / people,
         "waiting_share": stationary / spent if spent else None,
-        "detour": sum(made / fewest for _, _, made, fewest in walks) / total if total else None,
+        "detour": sum(step_count / fewest for _, _, step_count, fewest in walks) / total if total else None,
         "path_score": sum(scores) / people,
         "messages": sum(row["messages"] for row in rows),
         "overtaken": sum(row["overtaken"] for row in rows),
@@ -224,8 +228,8 @@ def episode_metrics(events: Sequence[Event]) -> dict[str, Any]:
     }
 
 
-def asked(start: Mapping[str, Any]) -> dict[str, Options]:
-    """What each person is asked when it chooses an exit, by its name."""
+def exit_questions(start: Mapping[str, Any]) -> dict[str, Options]:
+    """Return the question of each person that chooses an exit, by its name."""
     exits = tuple(Option(choice=k, name=name) for k, name in enumerate(start["room"]["exit_names"]))
     return dict.fromkeys(start["agents"], Options(name="exit", options=exits))
 
@@ -233,7 +237,7 @@ def asked(start: Mapping[str, Any]) -> dict[str, Options]:
 MEASURES = Measures(
     episode=episode_metrics,
     rounds=round_rows,
-    asked=asked,
+    asked=exit_questions,
     about={
         "people": "People in the room at the beginning, a count from 1.",
         "rounds": "Rounds that were played, a count from 0 to the settings' limit.",

@@ -1,4 +1,4 @@
-"""The room as a few lines of text, for an onlooker."""
+"""The room drawn as lines of text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ WALL, DESK, EXIT, PERSON, FREE = "#", "=", "E", "o", "."
 
 
 def draw(crowd: Crowd, out_by_exit: Sequence[int]) -> str:
-    """Draw the room, with how many have left by each exit."""
+    """Draw the room as text, with the number of people inside and out by each exit."""
     room = crowd.room
     signs = np.where(room.blocked, WALL, FREE)
     signs[room.desks > 0] = DESK

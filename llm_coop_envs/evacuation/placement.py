@@ -1,4 +1,4 @@
-"""Where people start and who they are, drawn exactly as in the authors' code of "Shall We Team Up" (Wu et al. 2024).
+"""Start cells and traits of people, drawn exactly as in the authors' code of "Shall We Team Up" (Wu et al. 2024).
 
 With the stream of `numpy.random.default_rng(seed)` these draws give the published initial states for seeds 0 to 4.
 """
@@ -13,7 +13,7 @@ from llm_coop_envs.evacuation.room import Cell, IntArray, Room
 def random_cells(room: Room, people: int, rng: np.random.Generator) -> IntArray:
     """Draw each person's row, then column, uniformly over the whole room, again until the cell is free.
 
-    A cell is free if it is inside, no desk, no exit and not taken by an earlier person; there must be enough of them.
+    A cell is free if it is inside, no desk, no exit and not occupied by an earlier person. There must be enough cells.
     `rng` is consumed by two bounded integers per try, and by nothing else.
 
     Returns:
@@ -34,19 +34,18 @@ def random_cells(room: Room, people: int, rng: np.random.Generator) -> IntArray:
 
 
 def cells_below_desks(room: Room, desks: tuple[Cell, ...], rng: np.random.Generator) -> IntArray:
-    """One person directly below each desk; who stands where is shuffled.
+    """Return the cells directly below the desks, shuffled: one padded cell per person, person 0 first.
 
-    The authors' code shuffles the list of places and deals them from its end. What is returned is one padded cell for
-    each desk, person 0 first.
+    As in the authors' code, the list of cells is shuffled and then dealt from its end.
     """
-    places = room.cells([(row + 1, col) for row, col in desks])
-    rng.shuffle(places)
-    dealt: IntArray = places[::-1].copy()
+    cells = room.cells([(row + 1, col) for row, col in desks])
+    rng.shuffle(cells)
+    dealt: IntArray = cells[::-1].copy()
     return dealt
 
 
 def traits(people: int) -> tuple[IntArray, IntArray]:
-    """Each person's physical and mental trait, 0 the better and 1 the worse one, spread evenly over the four pairs.
+    """Return each person's physical and mental trait, 0 the better and 1 the worse; all four pairs are equally common.
 
     From the authors' code: physical = (id % 4) // 2, mental = id % 2; `people` numbers each.
     """

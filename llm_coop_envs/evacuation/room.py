@@ -1,9 +1,9 @@
-"""The room: its cells, exits and desks, and every distance that depends on nothing else.
+"""The room: its cells, exits and desks, and the distances between them.
 
 Cells are (row, column), counted from 0, row 0 at the top, as in the authors' code of "Shall We Team Up" (Wu et al.
-2024). The outer ring is wall; exits are cells cut into it. Inside the package a cell is one integer, its place in a
-grid padded by the view radius on all sides, so that neither looking nor moving ever needs a test for the edge of the
-room.
+2024). The outer ring is wall; exits are cells cut into it. Inside the package a cell is one integer, its index in a
+grid padded by the view radius on all sides, so that neither vision nor movement needs a test for the edge of the
+room. Example: in a room of 33 columns the padded grid is 53 wide, and the cell (0, 0) is 10 * 53 + 10 = 540.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ DESK_COLS = (*range(4, 15), *range(18, 29))
 
 
 def wall_exits(rows: int, cols: int, widths: tuple[int, int, int] = (3, 3, 1)) -> tuple[ExitCell, ...]:
-    """The published three exits, for a room of any size.
+    """Return the published three exits, for a room of any size.
 
     In a room of 33 x 33 with widths (3, 3, 1) these are the 7 cells of the authors' code, in its order, which
     decides ties: bottom and left in turn, then right. The right exit is one cell below the middle, as published.
@@ -59,36 +59,36 @@ def wall_exits(rows: int, cols: int, widths: tuple[int, int, int] = (3, 3, 1)) -
         widths: cells of the bottom, left and right exit; 0 leaves an exit out.
     """
     bottom = [("bottom", rows - 1, (cols - widths[0]) // 2 + k) for k in range(widths[0])]
-    left = [("left", (rows - widths[1]) // 2 + k, 0) for k in range(widths[1])]
+    left_cells = [("left", (rows - widths[1]) // 2 + k, 0) for k in range(widths[1])]
     right = [("right", (rows - widths[2]) // 2 + 1 + k, cols - 1) for k in range(widths[2])]
-    in_turn = [cell for k in range(max(widths[:2])) for cell in (*bottom[k : k + 1], *left[k : k + 1])]
+    in_turn = [cell for k in range(max(widths[:2])) for cell in (*bottom[k : k + 1], *left_cells[k : k + 1])]
     return (*in_turn, *right)
 
 
 def published_desks() -> tuple[Cell, ...]:
-    """The 264 desks of the authors' code, row by row."""
+    """Return the 264 desks of the authors' code, row by row."""
     return tuple((row, col) for row in DESK_ROWS for col in DESK_COLS)
 
 
-def cut_off(
+def cells_without_way_out(
     rows: int, cols: int, exits: tuple[ExitCell, ...], desks: tuple[Cell, ...], *, diagonals: bool = True
 ) -> list[Cell]:
-    """The cells inside from which no exit can be reached because of desks, row by row."""
-    unseen = {(row, col) for row in range(1, rows - 1) for col in range(1, cols - 1)} - set(desks)
+    """Return the inner cells from which desks block every way to an exit, row by row."""
+    unreached = {(row, col) for row in range(1, rows - 1) for col in range(1, cols - 1)} - set(desks)
     edge = [(row, col) for _, row, col in exits]
     while edge:
         row, col = edge.pop()
         for _, down, right in MOVES:
             cell = row + down, col + right
-            if cell in unseen and (diagonals or not (down and right)):
-                unseen.remove(cell)
+            if cell in unreached and (diagonals or not (down and right)):
+                unreached.remove(cell)
                 edge.append(cell)
-    return sorted(unseen)
+    return sorted(unreached)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Room:
-    """A room and what can be computed about it once; `build_room` makes one.
+    """A room and its precomputed tables; `build_room` makes one.
 
     Padded cells index `blocked` and `desks`, flat arrays of `height * width` cells. E cells of G exits.
 
@@ -104,7 +104,7 @@ class Room:
         blocked: 1 where nobody can ever stand: wall, desk, outside.
         desks: 1 where a desk stands.
         moves: the 9 moves as differences of padded cells, in the published order.
-        made: 1 for each of these moves that people make, 0 for diagonal ones where there are none.
+        allowed_moves: 1 for each of these moves that the settings allow, 0 for diagonal ones without `diagonals`.
         start_cells: padded cells on which a person may start: inside, no desk, no exit.
         inside: room cells as rows * cols padded cells, row by row.
         mean_distance: (rows * cols, G) mean Euclidean distance to an exit's cells.
@@ -125,7 +125,7 @@ class Room:
     blocked: ByteArray
     desks: ByteArray
     moves: IntArray
-    made: ByteArray
+    allowed_moves: ByteArray
     start_cells: IntArray
     inside: IntArray
     mean_distance: FloatArray
@@ -134,30 +134,30 @@ class Room:
     target_cell: IntArray
 
     def cell(self, row: int, col: int) -> int:
-        """The padded cell of a row and column."""
+        """Return the padded cell of a row and column."""
         return (row + VIEW_RADIUS) * self.width + col + VIEW_RADIUS
 
-    def cells(self, where: npt.ArrayLike) -> IntArray:
-        """The padded cells of an (n, 2) array of rows and columns."""
-        rows_cols = np.asarray(where, dtype=np.int64).reshape(-1, 2)
+    def cells(self, positions: npt.ArrayLike) -> IntArray:
+        """Return the padded cells of an (n, 2) array of rows and columns."""
+        rows_cols = np.asarray(positions, dtype=np.int64).reshape(-1, 2)
         return (rows_cols[:, 0] + VIEW_RADIUS) * self.width + rows_cols[:, 1] + VIEW_RADIUS
 
     def row_col(self, cells: IntArray) -> tuple[IntArray, IntArray]:
-        """Rows and columns of padded cells."""
+        """Return the rows and columns of padded cells."""
         row, col = np.divmod(cells, self.width)
         return row - VIEW_RADIUS, col - VIEW_RADIUS
 
-    def where(self, cells: IntArray) -> IntArray:
-        """(n, 2) rows and columns of n padded cells."""
+    def positions(self, cells: IntArray) -> IntArray:
+        """Return the (n, 2) rows and columns of n padded cells."""
         return np.column_stack(self.row_col(cells))
 
-    def place(self, cells: IntArray) -> IntArray:
-        """The index of padded cells in the (rows * cols) tables."""
+    def table_index(self, cells: IntArray) -> IntArray:
+        """Return the index of padded cells in the (rows * cols) tables."""
         row, col = self.row_col(cells)
         return row * self.cols + col
 
     def squared_distance(self, cells: IntArray, to: IntArray) -> IntArray:
-        """Squared Euclidean distances between padded cells, elementwise; integers, so that ties are exact."""
+        """Return squared Euclidean distances between padded cells, elementwise; integers, so that ties are exact."""
         row, col = np.divmod(cells, self.width)
         to_row, to_col = np.divmod(to, self.width)
         down, right = row - to_row, col - to_col
@@ -169,7 +169,7 @@ class Room:
 def build_room(
     rows: int, cols: int, exits: tuple[ExitCell, ...], desks: tuple[Cell, ...], *, diagonals: bool = True
 ) -> Room:
-    """Compute the tables of a room of so many rows and columns, walls included. Cached: rooms are shared."""
+    """Compute the tables of a room, whose rows and columns include the walls. The result is cached and shared."""
     pad = VIEW_RADIUS
     height, width = rows + 2 * pad, cols + 2 * pad
 
@@ -218,7 +218,7 @@ def build_room(
         "start_cells": start_cells,
         "inside": (row + pad) * width + col + pad,
         "moves": np.array([down * width + right for _, down, right in MOVES], dtype=np.int64),
-        "made": np.array([diagonals or not (down and right) for _, down, right in MOVES], dtype=np.uint8),
+        "allowed_moves": np.array([diagonals or not (down and right) for _, down, right in MOVES], dtype=np.uint8),
     }
     for table in tables.values():
         table.setflags(write=False)

@@ -1,6 +1,6 @@
 """Scripted policies for the emergency evacuation.
 
-They decide from what a person in the room may know: the slots, what was heard, and the legal answers.
+They decide from what a person in the room may know: its slots, the messages it heard, and the legal choices.
 """
 
 from __future__ import annotations
@@ -26,40 +26,42 @@ class Walker(SlotsPolicy):
     settings_type = EvacuationSettings
 
     def choose(self, slots: EvacuationSlots) -> int:
-        """The best exit, or the next step."""
+        """Choose an exit or the next step, whichever is asked."""
         return self.best_exit(slots) if slots.asked == "exit" else self.step(slots).choice
 
     def best_exit(self, slots: EvacuationSlots) -> int:
-        """The number of the exit with the lowest score, the first shown on ties."""
+        """Return the number of the exit with the lowest score, the first shown on ties."""
         scores = [self.score(slots, exit_) for exit_ in slots.exits]
         return scores.index(min(scores))
 
     @abstractmethod
     def score(self, slots: EvacuationSlots, exit_: ExitView) -> float:
-        """How bad an exit is."""
+        """Return how bad an exit is."""
 
     def step(self, slots: EvacuationSlots) -> MoveOption:
-        """The step to a free cell nearer to the target; else to a taken one nearer, to follow; else stay."""
-        here = staying(slots)
-        nearer = [option for option in slots.moves if squared(slots, option) < squared(slots, here)]
-        # Free before taken, near before far; ties go to the lower number, whatever the order of the list.
-        return min(nearer, key=lambda option: (option.taken, squared(slots, option), option.choice), default=here)
+        """Return the best step to a free cell nearer to the target; else to an occupied one, to follow; else stay."""
+        stay = stay_option(slots)
+        nearer = [option for option in slots.moves if squared_distance(slots, option) < squared_distance(slots, stay)]
+        # Free before occupied, near before far. Ties go to the lower choice number, whatever the order of the list.
+        return min(
+            nearer, key=lambda option: (option.taken, squared_distance(slots, option), option.choice), default=stay
+        )
 
 
-def staying(slots: EvacuationSlots) -> MoveOption:
-    """The option to stay."""
+def stay_option(slots: EvacuationSlots) -> MoveOption:
+    """Return the option to stay."""
     return next(option for option in slots.moves if (option.row, option.col) == (slots.row, slots.col))
 
 
-def squared(slots: EvacuationSlots, option: MoveOption) -> int:
-    """The squared distance from where an option leads to the target; 0 without a target."""
+def squared_distance(slots: EvacuationSlots, option: MoveOption) -> int:
+    """Return the squared distance from an option's cell to the target; 0 without a target."""
     if slots.target_cell is None:
         return 0
     return (option.row - slots.target_cell[0]) ** 2 + (option.col - slots.target_cell[1]) ** 2
 
 
 def others_seen(slots: EvacuationSlots, exit_: ExitView) -> float:
-    """The people seen towards an exit, oneself not counted; 0 for whoever sees none."""
+    """Return the number of people seen towards an exit, oneself excluded; 0 for a person who sees none."""
     return max(0.0, (exit_.people or 0.0) - slots.counts_self)
 
 
@@ -136,11 +138,11 @@ class RuleBased(Walker):
 
     def step(self, slots: EvacuationSlots) -> MoveOption:
         """The best free neighbouring cell, now and then the second best."""
-        stay = staying(slots)
+        stay = stay_option(slots)
         free = [option for option in slots.moves if option is not stay and not option.taken]
-        ranked = sorted(free, key=lambda option: (squared(slots, option), option.row, option.col))
-        place = 0 if self.episode.rng.random() < 0.95 else 1
-        return ranked[place] if place < len(ranked) else stay
+        ranked = sorted(free, key=lambda option: (squared_distance(slots, option), option.row, option.col))
+        rank = 0 if self.episode.rng.random() < 0.95 else 1
+        return ranked[rank] if rank < len(ranked) else stay
 
     def _powers(self, around: int, nervous: bool) -> tuple[float, float, float]:
         if not self.panic:
@@ -169,7 +171,7 @@ class Herding(Walker):
 
     def score(self, slots: EvacuationSlots, exit_: ExitView) -> float:
         """Distance less the pull of the crowd."""
-        mentions = sum(mentioned(exit_.name, message.text) for message in slots.heard)
+        mentions = sum(mentions_exit(exit_.name, message.text) for message in slots.heard)
         return exit_.distance - self.pull * (others_seen(slots, exit_) + mentions)
 
 
@@ -179,20 +181,23 @@ NEGATED = re.compile(r"\b(not|no|never|isn't|hardly)\b", re.IGNORECASE)
 
 
 @functools.lru_cache(maxsize=4096)  # in a crowd many say the same, and everybody around reads it
-def mentioned(name: str, text: str) -> bool:
-    """Whether a text names an exit, as a word of its own."""
+def mentions_exit(name: str, text: str) -> bool:
+    """Whether a text names an exit, as a whole word."""
     return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.IGNORECASE) is not None
 
 
 @functools.lru_cache(maxsize=4096)
-def report(name: str, text: str) -> int:
-    """What a message says of an exit: 1 crowded, -1 clear, 0 nothing, sentence by sentence."""
-    found = 0
+def read_report(name: str, text: str) -> int:
+    """Return whether a message calls an exit crowded (1), clear (-1) or neither (0), by majority of its sentences.
+
+    Example: of the left exit, "The left exit is not clear." says 1; "The left exit is full. Left is not busy!" says 0.
+    """
+    crowded_votes = 0
     for sentence in re.split(r"[.!?;,\n]+", text):
-        if mentioned(name, sentence):
+        if mentions_exit(name, sentence):
             verdict = bool(CROWDED.search(sentence)) - bool(CLEAR.search(sentence))
-            found += -verdict if NEGATED.search(sentence) else verdict
-    return (found > 0) - (found < 0)
+            crowded_votes += -verdict if NEGATED.search(sentence) else verdict
+    return (crowded_votes > 0) - (crowded_votes < 0)
 
 
 class SharingReports(CrowdAware):
@@ -223,7 +228,7 @@ class SharingReports(CrowdAware):
 
     def score(self, slots: EvacuationSlots, exit_: ExitView) -> float:
         """Distance, people seen and what others report."""
-        return super().score(slots, exit_) + self.trust * sum(report(exit_.name, m.text) for m in slots.heard)
+        return super().score(slots, exit_) + self.trust * sum(read_report(exit_.name, m.text) for m in slots.heard)
 
 
 class RandomLegal(ScriptedPolicy):

@@ -15,7 +15,15 @@ from typing import Any, ClassVar
 
 from llm_coop_envs.core.settings import PERCEPTION, ScenarioSettings
 from llm_coop_envs.errors import SettingsError
-from llm_coop_envs.evacuation.room import Cell, ExitCell, Room, build_room, cut_off, published_desks, wall_exits
+from llm_coop_envs.evacuation.room import (
+    Cell,
+    ExitCell,
+    Room,
+    build_room,
+    cells_without_way_out,
+    published_desks,
+    wall_exits,
+)
 from llm_coop_envs.util.checks import check_choice, check_number, suggestion
 
 #: The largest room, in cells along a wall.
@@ -179,15 +187,15 @@ class EvacuationSettings(ScenarioSettings):
         self._check_space()
 
     def reduced(self) -> dict[str, Any]:
-        """As for every scenario; with a desk for each person where they start at one."""
-        found = super().reduced()
+        """Return the smaller settings of a trial run; with `start="below_desks"` one desk per person is kept."""
+        values = super().reduced()
         if self.start == "below_desks":
-            found["desks"] = self.desk_list[: found.get("people", self.people)]
-        return found
+            values["desks"] = self.desk_list[: values.get("people", self.people)]
+        return values
 
     @cached_property
     def exit_list(self) -> tuple[ExitCell, ...]:
-        """All exit cells with their names, in the order that decides ties."""
+        """All exit cells with their names. Of two equally near cells of an exit the first in this list counts."""
         return self.exits or wall_exits(self.rows, self.cols, self.exit_widths)
 
     @cached_property
@@ -239,10 +247,10 @@ class EvacuationSettings(ScenarioSettings):
         if not any(widths):
             raise SettingsError("exit_widths", widths, "leaves no exit; one width must be 1 or more")
         room_for = (self.cols - 2, self.rows - 2, self.rows - 3)
-        for side, width, most in zip(("bottom", "left", "right"), widths, room_for, strict=True):
-            if width > most:
-                why = f"the {side} exit has room for {most} cells in {self.rows} x {self.cols}"
-                raise SettingsError("exit_widths", widths, why)
+        for side, width, capacity in zip(("bottom", "left", "right"), widths, room_for, strict=True):
+            if width > capacity:
+                reason = f"the {side} exit has room for {capacity} cells in {self.rows} x {self.cols}"
+                raise SettingsError("exit_widths", widths, reason)
         return (widths[0], widths[1], widths[2])
 
     def _checked_exits(self) -> tuple[ExitCell, ...] | None:
@@ -256,21 +264,26 @@ class EvacuationSettings(ScenarioSettings):
         if not _is_list(exits) or not exits:
             raise SettingsError("exits", exits, "must be a mapping or a list with at least one exit cell")
         checked: list[ExitCell] = []
-        for item in exits:
-            if not _is_list(item) or len(item) != 3 or not isinstance(item[0], str) or not _is_cell(item[1:]):
-                raise SettingsError("exits", item, "must be (name, row, column)")
-            name, row, col = item
-            if not name.strip() or not name.isprintable():
-                raise SettingsError("exits", item, "must have a name of printable characters")
-            inside = 0 <= row < self.rows and 0 <= col < self.cols
-            if not inside or not (row in (0, self.rows - 1) or col in (0, self.cols - 1)):
-                raise SettingsError("exits", item, f"must be a cell of the wall of the {self.rows} x {self.cols} room")
-            if not self.diagonals and row in (0, self.rows - 1) and col in (0, self.cols - 1):
-                raise SettingsError("exits", item, "is a corner, which nobody can enter without diagonal steps")
+        for entry in exits:
+            self._check_exit_cell(entry)
+            name, row, col = entry
             checked.append((name, row, col))
         if len({cell[1:] for cell in checked}) < len(checked):
             raise SettingsError("exits", exits, "names a cell twice")
         return tuple(checked)
+
+    def _check_exit_cell(self, entry: Any) -> None:
+        """Require (name, row, column) of a cell of the outer wall that can be entered."""
+        if not _is_list(entry) or len(entry) != 3 or not isinstance(entry[0], str) or not _is_cell(entry[1:]):
+            raise SettingsError("exits", entry, "must be (name, row, column)")
+        name, row, col = entry
+        if not name.strip() or not name.isprintable():
+            raise SettingsError("exits", entry, "must have a name of printable characters")
+        inside = 0 <= row < self.rows and 0 <= col < self.cols
+        if not inside or not (row in (0, self.rows - 1) or col in (0, self.cols - 1)):
+            raise SettingsError("exits", entry, f"must be a cell of the wall of the {self.rows} x {self.cols} room")
+        if not self.diagonals and row in (0, self.rows - 1) and col in (0, self.cols - 1):
+            raise SettingsError("exits", entry, "is a corner, which nobody can enter without diagonal steps")
 
     def _checked_desks(self) -> str | tuple[Cell, ...]:
         desks = self.desks
@@ -283,9 +296,9 @@ class EvacuationSettings(ScenarioSettings):
         cells = published_desks() if desks == "published" else () if isinstance(desks, str) else desks
         for row, col in cells:
             if not (0 < row < self.rows - 1 and 0 < col < self.cols - 1):
-                given = desks if isinstance(desks, str) else (row, col)
+                value = desks if isinstance(desks, str) else (row, col)
                 where = f"inside the walls of the {self.rows} x {self.cols} room"
-                raise SettingsError("desks", given, f"a desk at row {row}, column {col} is not {where}")
+                raise SettingsError("desks", value, f"a desk at row {row}, column {col} is not {where}")
         if len(set(cells)) < len(cells):
             raise SettingsError("desks", desks, "names a cell twice")
         return desks
@@ -295,22 +308,24 @@ class EvacuationSettings(ScenarioSettings):
         if self.people > free:
             raise SettingsError("people", self.people, f"the room has only {free} free cells; make it larger")
         if self.desk_list:
-            closed = cut_off(self.rows, self.cols, self.exit_list, self.desk_list, diagonals=self.diagonals)
+            closed = cells_without_way_out(
+                self.rows, self.cols, self.exit_list, self.desk_list, diagonals=self.diagonals
+            )
             if closed:
                 some = f"such as row {closed[0][0]}, column {closed[0][1]}"
                 raise SettingsError("desks", self.desks, f"{len(closed)} cells have no way to an exit, {some}")
         if self.extra_round and not self.removal_lag:
             raise SettingsError("extra_round", True, "only makes sense with removal_lag=True, as in the authors' code")
         if self.control == "exit" and not self.all_plan_first:
-            why = "must be true with control='exit': else an episode could pass without a question"
-            raise SettingsError("all_plan_first", False, why)
+            reason = "must be true with control='exit': else an episode could pass without a question"
+            raise SettingsError("all_plan_first", False, reason)
         if self.start == "below_desks":
             count = len(self.desk_list)
             if self.people != count:
                 raise SettingsError("people", self.people, f"start='below_desks' needs one person per desk ({count})")
-            taken = set(self.desk_list)
+            desk_cells = set(self.desk_list)
             for row, col in self.desk_list:
-                if (row + 1, col) in taken or row + 1 >= self.rows - 1:
+                if (row + 1, col) in desk_cells or row + 1 >= self.rows - 1:
                     raise SettingsError("start", self.start, f"there is no free cell below the desk at ({row}, {col})")
 
 

@@ -1,9 +1,9 @@
-"""What one person in the room may know, as plain values.
+"""The slots: everything that one person in the room may know, as plain values.
 
 The fields are the slots of the published prompts (authors' code of "Shall We Team Up", Wu et al. 2024): a prompt pack
-shows some of them at each question, `observation.jinja` shows all. Nothing here depends on people farther away than a
-move can matter, except what is taken once, when the round begins; so a level of the sequential engine sees what it
-would see one by one.
+shows some of them at each question, `observation.jinja` shows all. Except for counts taken when the round begins,
+nothing depends on people outside the reach of a move. So people who move in one level of the sequential engine see
+what they would see moving one by one.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from llm_coop_envs.interface.slots import Heard, Slots
 
 LETTERS = "abcdefghi"
 _MOVE_NAMES = {(down, right): name for name, down, right in MOVES}
-# Lists of moves that are kept; each takes 3 kB. They come back in small rooms; in large ones keeping more of them costs
-# the garbage collector more than making them anew.
+# Size of the cache of lists of moves, 3 kB each. Lists recur in small rooms; in large ones a bigger cache costs the
+# garbage collector more than making them anew.
 _MOST_OFFERED = 500
 _ALL_MOVES = tuple(name for name, _, _ in MOVES)
 #: Other ways to type a move: the initials, the number pad's digit around 5, and the name without "and".
@@ -57,7 +57,7 @@ class ExitView(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class MoveOption(Option):
-    """One step that can be taken.
+    """One legal step.
 
     Attributes:
         row: the row of the cell it leads to.
@@ -77,7 +77,7 @@ class MoveOption(Option):
 
 @dataclass(frozen=True, kw_only=True)
 class EvacuationSlots(Slots):
-    """What one person may know.
+    """Everything that one person may know.
 
     Attributes:
         asked: what is to be answered now: `"talk"`, `"exit"`, `"move"`, or empty if nothing.
@@ -145,12 +145,12 @@ class EvacuationSlots(Slots):
 
     @property
     def moves(self) -> tuple[MoveOption, ...]:
-        """The steps that can be taken, where one is asked for."""
+        """The legal steps if the question is a move; otherwise empty."""
         return cast("tuple[MoveOption, ...]", self.options) if self.asked == "move" else ()
 
 
 def shown_persona(settings: EvacuationSettings, physical: int, mental: int) -> tuple[bool | None, bool | None]:
-    """Whether a person's text says strong, and confident; `None` without personas.
+    """Return whether a person's text says strong, and whether it says confident; `None` without personas.
 
     With `persona_swap`, as in the authors' code, each trait picks the words of the other.
     """
@@ -162,7 +162,7 @@ def shown_persona(settings: EvacuationSettings, physical: int, mental: int) -> t
 
 
 class SlotMaker:
-    """Makes slots: what is the same for all is computed once per step, on arrays.
+    """Makes slots; whatever can be computed for all people at once is, on arrays.
 
     Attributes:
         personas: for each person whether its text says strong, and confident.
@@ -194,45 +194,45 @@ class SlotMaker:
             "counts_desks": settings.count_desks and bool(settings.desk_list),
         }
 
-    def refresh(self, orders: IntArray | None, who: IntArray) -> None:
-        """Take some people's situation as it is now.
+    def refresh(self, orders: IntArray | None, persons: IntArray) -> None:
+        """Read the present situation of some people.
 
         Args:
             orders: in which order each person's moves are listed, (people, 9), or `None` if that is fixed.
-            who: the people, by index.
+            persons: the people, by index.
         """
         crowd, room = self._crowd, self._room
-        self._place = {index: k for k, index in enumerate(who.tolist())}
-        cells, previous = crowd.cells[who], crowd.previous[who]
-        place = room.place(cells)
+        self._place = {index: k for k, index in enumerate(persons.tolist())}
+        cells, previous = crowd.cells[persons], crowd.previous[persons]
+        table_index = room.table_index(cells)
         rows, cols = room.row_col(cells)
         self._rows, self._cols = rows.tolist(), cols.tolist()
         self._at = cells.tolist()
         before_row, before_col = room.row_col(previous)
         self._previous = list(zip(before_row.tolist(), before_col.tolist(), strict=True))
         self._moved = (previous >= 0).tolist()
-        self._distance = np.round(room.mean_distance[place], 2).tolist()
-        self._seen = np.round(crowd.seen[who], 2).tolist()
-        self._nearest = np.round(room.nearest_distance[place], 2).tolist()
-        self._around = crowd.around[who].tolist()
-        self._overtaken = crowd.overtaken[who].tolist()
-        self._heading, self._target = crowd.heading[who].tolist(), crowd.target[who].tolist()
+        self._distance = np.round(room.mean_distance[table_index], 2).tolist()
+        self._seen = np.round(crowd.seen[persons], 2).tolist()
+        self._nearest = np.round(room.nearest_distance[table_index], 2).tolist()
+        self._around = crowd.around[persons].tolist()
+        self._overtaken = crowd.overtaken[persons].tolist()
+        self._heading, self._target = crowd.heading[persons].tolist(), crowd.target[persons].tolist()
         if crowd.planners is not self._planners:  # a new array whenever they change: not for every step of a round
             self._planners, self._planning = crowd.planners, set(crowd.planners.tolist())
         free = free_moves(crowd.room, crowd.people, cells)
         allowed = open_moves(crowd.room, cells) if self._settings.engine == "simultaneous" else free
         bits = 1 << np.arange(len(MOVES))
         self._free, self._allowed = (free @ bits).tolist(), (allowed @ bits).tolist()
-        self._orders = None if orders is None else [tuple(order) for order in orders[who].tolist()]
+        self._orders = None if orders is None else [tuple(order) for order in orders[persons].tolist()]
 
     def knows(self, index: int) -> bool:
         """Whether a person was among those of the last `refresh`."""
         return index in self._place
 
     def make(self, index: int, common: dict[str, Any], *, round_: int, heard: tuple[Heard, ...]) -> EvacuationSlots:
-        """The slots of one person; `common` holds the fields of `interface.slots.Slots`."""
+        """Make the slots of one person; `common` holds the fields of `interface.slots.Slots`."""
         names = self._room.exit_names
-        asked = common["phase"] if common["on_turn"] else ""
+        phase = common["phase"] if common["on_turn"] else ""
         question = common["question"]
         k = self._place[index]
         row, col = self._rows[k], self._cols[k]
@@ -247,7 +247,7 @@ class SlotMaker:
         vars(slots).update(
             common,
             **self._fixed,
-            asked=asked,
+            asked=phase,
             options=question.options if isinstance(question, Options) else (),
             round=round_,
             hearing_radius=self._settings.in_round(round_).hearing_radius,
@@ -270,7 +270,7 @@ class SlotMaker:
         return slots
 
     def question(self, index: int, phase: str) -> Options:
-        """What a person is asked in an act phase."""
+        """Return the question for a person in an act phase."""
         if phase == "exit":
             return self._exits_asked
         k = self._place[index]
@@ -290,7 +290,7 @@ class SlotMaker:
         for move in order:
             if allowed >> move & 1:
                 name, down, right = MOVES[move]
-                taken = move != STAY and not free >> move & 1
+                is_taken = move != STAY and not free >> move & 1
                 options.append(
                     MoveOption(
                         choice=exits + move,
@@ -300,12 +300,12 @@ class SlotMaker:
                         towards=(down, right),
                         row=row + down,
                         col=col + right,
-                        taken=taken,
+                        taken=is_taken,
                     )
                 )
         return Options(name="move", options=tuple(options), known=_ALL_MOVES)
 
 
 def _direction(down: int, right: int) -> str:
-    """One of the eight compass directions in the words of the moves (authors' code); `"stay"` if there is none."""
+    """Return a direction in the words of the moves (authors' code), such as `"up and left"`; `"stay"` for (0, 0)."""
     return _MOVE_NAMES[(down > 0) - (down < 0), (right > 0) - (right < 0)]

@@ -1,10 +1,10 @@
-"""What a person sees towards an exit: the view fan of the authors' code of "Shall We Team Up" (Wu et al. 2024).
+"""Vision: the view fan that a person sees towards an exit, from the authors' code of "Shall We Team Up".
 
-A circle of radius 10 around the person carries 100 rays, 3.6 degrees apart (the authors list 101: the last is the
-first again). A ray is kept if it is at most 45 degrees off the direction to the exit cell. It ends at the rounded
-point on the circle and covers the cells of a Bresenham line, the person's own among them. A desk ends a ray (the desk
-is seen), walls do not; cells outside the room are dropped; the fan is the union of its rays' cells and has holes far
-out, as published.
+Source: Wu et al. 2024. A circle of radius 10 around the person carries 100 rays, 3.6 degrees apart (the authors list
+101: the last is the first again). A ray is kept if it is at most 45 degrees off the direction to the exit cell. It
+ends at the rounded point on the circle and covers the cells of a Bresenham line, the person's own among them. A desk
+ends a ray (the desk is seen), walls do not; cells outside the room are dropped. The fan is the union of its rays'
+cells and has holes far out, as published.
 
 Without desks a fan depends only on which rays are kept, a range of 24 to 26 of them, so that all fans are a few
 hundred fixed sets of offsets, and counting who stands in one is a gather. With desks the visible cells of a place and
@@ -36,7 +36,7 @@ _PAIRS = 50_000
 
 
 def _ray_cells(ray: int) -> list[tuple[int, int]]:
-    """The offsets a ray covers, from (0, 0) outwards."""
+    """Return the offsets that a ray covers, from (0, 0) outwards."""
     angle = 2 * math.pi / RAYS * ray
     # Python's round takes halves to the even number, as published.
     down, right = round(math.cos(angle) * VIEW_RADIUS), round(math.sin(angle) * VIEW_RADIUS)
@@ -51,7 +51,7 @@ def _ray_cells(ray: int) -> list[tuple[int, int]]:
 
 
 def _on_border(ray: int, down: int, right: int) -> bool:
-    """Whether a ray exactly 45 degrees off is kept: by rounding, so computed with the published formula."""
+    """Whether a ray exactly 45 degrees off is kept. Rounding errors decide, so this is the published formula."""
     angle = 2 * math.pi / RAYS * ray
     ray_down, ray_right = math.cos(angle) * VIEW_RADIUS, math.sin(angle) * VIEW_RADIUS
     lengths = math.sqrt(ray_down**2 + ray_right**2) * math.sqrt(down**2 + right**2)
@@ -60,17 +60,17 @@ def _on_border(ray: int, down: int, right: int) -> bool:
 
 @cache
 def _border_rays(down: int, right: int) -> int:
-    """The fan of a diagonal direction, the only ones with rays exactly on the border."""
+    """Return the fan of a diagonal direction; only these have rays exactly on the border."""
     middle = math.degrees(math.atan2(right, down)) * RAYS / 360
     spread = HALF_ANGLE * RAYS / 360
     first, last = round(middle - spread), round(middle + spread)
-    # Ray 100 repeats ray 0 with another rounding error: either of the two brings the cells in.
-    low, high = (any(_on_border(r, down, right) for r in _same(ray)) for ray in (first, last))
+    # Ray 100 repeats ray 0 with another rounding error; if one of the two is kept, the cells are seen.
+    low, high = (any(_on_border(r, down, right) for r in _ray_copies(ray)) for ray in (first, last))
     count = last - first + 1 - (not low) - (not high)
     return (first + (not low)) % RAYS * _SIZES + count - _FEWEST
 
 
-def _same(ray: int) -> tuple[int, ...]:
+def _ray_copies(ray: int) -> tuple[int, ...]:
     return (0, RAYS) if ray % RAYS == 0 else (ray % RAYS,)
 
 
@@ -104,7 +104,7 @@ def _fans() -> tuple[IntArray, IntArray]:
 
 
 def _directions(rows: int, cols: int) -> IntArray:
-    """The fan for every difference (exit cell minus own cell) in a room, flat, (0, 0) in the middle."""
+    """Return the fan of every difference (exit cell minus own cell) in a room, flat, (0, 0) in the middle."""
     down = np.arange(-rows + 1, rows, dtype=np.int64)[:, None]
     right = np.arange(-cols + 1, cols, dtype=np.int64)[None, :]
     middle = np.degrees(np.arctan2(right, down)) * RAYS / 360
@@ -150,13 +150,13 @@ class RoomVision:
             self._kept_padding = np.zeros(0, dtype=np.int64)
 
     def fans(self, cells: IntArray) -> IntArray:
-        """The fan of each of n cells towards each of E exit cells, these ordered by exit."""
+        """Return the fan of each of n cells towards each of E exit cells, these ordered by exit."""
         row, col = self._room.row_col(cells)
         codes = self._exit_code[None, :] - (row * self._stride + col)[:, None]
         return self._fan_of[codes].astype(np.int64)
 
     def visible(self, cell: int, exit_cell: int) -> frozenset[tuple[int, int]]:
-        """The (row, column) of all cells seen from a padded cell towards a padded exit cell."""
+        """Return the (row, column) of all cells seen from a padded cell towards a padded exit cell."""
         which = int(np.flatnonzero(self._exits == exit_cell)[0])
         fan = int(self.fans(np.array([cell]))[0, which])
         if fan == _NO_FAN:
@@ -167,25 +167,25 @@ class RoomVision:
         return frozenset(zip(row[inside].tolist(), col[inside].tolist(), strict=True))
 
     def people_towards(self, grid: ByteArray, cells: IntArray, *, count_self: bool) -> FloatArray:
-        """How many are seen from n cells towards each of G exits: (n, G) means over the exit's cells.
+        """Count the people seen from n cells towards each of G exits: (n, G) means over the exit's cells.
 
         `grid` is 1 where somebody (or something that counts) stands, over padded cells, a watcher's own included.
         """
-        some = max(1, _PAIRS // len(self._exits))
+        watchers = max(1, _PAIRS // len(self._exits))
         parts = [
-            self._people_towards(grid, cells[at : at + some], count_self=count_self)
-            for at in range(0, max(len(cells), 1), some)
+            self._people_towards(grid, cells[start : start + watchers], count_self=count_self)
+            for start in range(0, max(len(cells), 1), watchers)
         ]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def people_around(self, grid: ByteArray, cells: IntArray) -> IntArray:
-        """How many stand in the cells seen in all directions, the watcher among them."""
+        """Count the people in the cells seen in all directions, the watcher included."""
         if not self._has_desks:
-            there = grid[cells[:, None] + self._around]
+            is_occupied = grid[cells[:, None] + self._around]
         else:
             seen = self._trace(cells, np.broadcast_to(np.arange(RAYS), (len(cells), RAYS)))
-            there = grid[np.where(seen < 0, 0, seen)] * (seen >= 0)
-        around: IntArray = there.sum(axis=1, dtype=np.int64)
+            is_occupied = grid[np.where(seen < 0, 0, seen)] * (seen >= 0)
+        around: IntArray = is_occupied.sum(axis=1, dtype=np.int64)
         return around
 
     def _people_towards(self, grid: ByteArray, cells: IntArray, *, count_self: bool) -> FloatArray:
@@ -215,8 +215,8 @@ class RoomVision:
 
     def _rows(self, cells: IntArray, fans: IntArray) -> IntArray:
         """Rows of `_kept` for each watcher and exit cell; computes those that are new."""
-        place = self._room.place(cells)
-        missing = self._row_of[place] < 0
+        table_index = self._room.table_index(cells)
+        missing = self._row_of[table_index] < 0
         if missing.any():
             if len(self._kept) > _KEPT_ROWS:
                 self._row_of.fill(-1)
@@ -225,21 +225,21 @@ class RoomVision:
             watcher, which = np.nonzero(missing)
             seen = self._seen_cells(cells[watcher], fans[watcher, which])
             own = cells[watcher, None]
-            self._row_of[place[watcher], which] = len(self._kept) + np.arange(len(watcher))
+            self._row_of[table_index[watcher], which] = len(self._kept) + np.arange(len(watcher))
             self._kept = np.concatenate([self._kept, seen.astype(np.int32)])
             self._kept_padding = np.concatenate(
                 [self._kept_padding, (seen == own).sum(axis=1) - (fans[watcher, which] != _NO_FAN)]
             )
-        return self._row_of[place].astype(np.int64)
+        return self._row_of[table_index].astype(np.int64)
 
     def _seen_cells(self, cells: IntArray, fans: IntArray) -> IntArray:
         """(n, L) padded cells seen from each cell in its fan, the own cell repeated at the end."""
         longest = self._offsets.shape[1]
         if not self._has_desks:
             return cells[:, None] + self._offsets[fans]
-        first, more = np.divmod(fans, _SIZES)
+        first, extra = np.divmod(fans, _SIZES)
         number = np.arange(_FEWEST + _SIZES - 1)
-        rays = (first[:, None] + np.minimum(number, (_FEWEST + more - 1)[:, None])) % RAYS
+        rays = (first[:, None] + np.minimum(number, (_FEWEST + extra - 1)[:, None])) % RAYS
         seen = self._trace(cells, rays)
         seen.sort(axis=1)
         seen = seen[:, ::-1][:, :longest]
@@ -260,5 +260,5 @@ class RoomVision:
 
 @lru_cache(maxsize=32)
 def view_of(room: Room) -> RoomVision:
-    """The view of a room, kept for the next call (rooms are compared by identity)."""
+    """Return the vision of a room, cached by the room's identity."""
     return RoomVision(room)

@@ -1,1 +1,1 @@
-"""What was played, in the forms that other tools read."""
+"""Exports of finished runs in the forms that other tools read."""

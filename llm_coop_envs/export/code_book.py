@@ -1,4 +1,4 @@
-"""What each column of a run's tables means, with its unit."""
+"""The code book of a run's tables: the meaning and the unit of each column."""
 
 from __future__ import annotations
 
@@ -52,27 +52,32 @@ _UNITS = (
 
 
 def code_book(run: Run, tables: Mapping[str, Sequence[str]]) -> list[dict[str, str]]:
-    """A row for each column of each table: `table`, `column`, `meaning`, `unit`; empty where nothing is known.
+    """Describe each column of each table.
 
     Args:
         run: the run.
         tables: the columns of each table, by the table's name.
+
+    Returns:
+        A row for each column with `table`, `column`, `meaning` and `unit`; the last two are empty where unknown.
     """
     scenarios = {condition.scenario: condition.spec for condition in run.conditions}
-    counted = {**_attributes(CallCounts), **_attributes(AnswerTotals)}
+    answer_counts = {**_attributes(CallCounts), **_attributes(AnswerTotals)}
 
     def meaning(table: str, column: str) -> str:
         if column in COLUMNS or column in EVERY_EPISODE:
             return COLUMNS.get(column) or EVERY_EPISODE[column]
-        ours = [one for name, one in scenarios.items() if not table.startswith(ROUNDS) or table == f"{ROUNDS}_{name}"]
-        said = {text: None for one in ours if (text := one.measured.define(column))}
-        if said or not ours:
-            return " / ".join(said)
+        specs = [
+            spec for name, spec in scenarios.items() if not table.startswith(ROUNDS) or table == f"{ROUNDS}_{name}"
+        ]
+        definitions = {text: None for spec in specs if (text := spec.measured.define(column))}
+        if definitions or not specs:
+            return " / ".join(definitions)
         if table == "answers":
-            return counted.get(column, "")
-        # What a round's rows hold stands in the words of the function that makes them.
-        about = inspect.cleandoc(ours[0].measured.rounds.__doc__ or "") if table.startswith(ROUNDS) else ""
-        return " ".join(about.split())
+            return answer_counts.get(column, "")
+        # The docstring of the function that makes a scenario's rows of rounds describes their columns.
+        description = inspect.cleandoc(specs[0].measured.rounds.__doc__ or "") if table.startswith(ROUNDS) else ""
+        return " ".join(description.split())
 
     rows = []
     for table, columns in tables.items():
@@ -83,17 +88,19 @@ def code_book(run: Run, tables: Mapping[str, Sequence[str]]) -> list[dict[str, s
 
 
 def _unit(meaning: str) -> str:
+    """The unit that a meaning names: `"count"` for "Seats, a count from 1.", `"share"` for "Share of ..."."""
     for pattern, unit in _UNITS:
-        found = re.search(pattern, meaning)
-        if found:
-            return unit or found.group(1)
+        match = re.search(pattern, meaning)
+        if match:
+            return unit or match.group(1)
     return ""
 
 
 def _attributes(documented: Any) -> dict[str, str]:
     """The attributes that a class's docstring describes, each with its text in one line."""
-    _, _, listed = inspect.cleandoc(documented.__doc__).partition("Attributes:\n")
-    parts = re.split(r"^    (\w+): ", listed, flags=re.MULTILINE)[1:]
+    _, _, attributes = inspect.cleandoc(documented.__doc__).partition("Attributes:\n")
+    # "    asked: decisions that ..." begins an attribute; its further lines are indented more.
+    parts = re.split(r"^    (\w+): ", attributes, flags=re.MULTILINE)[1:]
     return {
         name: " ".join(text.split())[:1].upper() + " ".join(text.split())[1:]
         for name, text in zip(parts[::2], parts[1::2], strict=True)

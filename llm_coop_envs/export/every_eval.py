@@ -29,12 +29,12 @@ def write_every_eval(run: Run, folder: Path) -> None:
         episodes.setdefault(episode.condition.name, []).append(episode)
     for name, played in episodes.items():
         record = _record(run, name, played)
-        lines = [line for one in played for line in _samples(record, one)]
-        # Folders and file names as its data store wants them; the same run gives the same names.
+        lines = [line for episode in played for line in _samples(record, episode)]
+        # Folders and file names follow the rules of its data store; the same run gives the same names.
         number = uuid.UUID(bytes=hashlib.sha256(f"{run.manifest['digest']} {name}".encode()).digest()[:16], version=4)
-        place = folder / "data" / _plain(run.manifest["study"]) / record["model_info"]["id"]
-        place.mkdir(parents=True, exist_ok=True)
-        path = place / f"{number}_samples.jsonl"
+        target = folder / "data" / _plain(run.manifest["study"]) / record["model_info"]["id"]
+        target.mkdir(parents=True, exist_ok=True)
+        path = target / f"{number}_samples.jsonl"
         path.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), encoding="utf-8")
         record["detailed_evaluation_results"] = {
             "format": "jsonl",
@@ -43,25 +43,26 @@ def write_every_eval(run: Run, folder: Path) -> None:
             "checksum": fingerprint(path).split()[1],
             "total_rows": len(lines),
         }
-        write_json(place / f"{number}.json", record)
+        write_json(target / f"{number}.json", record)
 
 
 def _plain(name: str) -> str:
+    """A name without characters that folders cannot have."""
     return re.sub(r"[^\w.-]+", "-", name)
 
 
 def _record(run: Run, condition: str, played: list[EpisodeTables]) -> dict[str, Any]:
-    spec, who = played[0].condition.spec, ", ".join(sorted({one.metrics["policies"] for one in played}))
-    when = datetime.fromisoformat(run.manifest["sessions"][-1]["ended"]).timestamp()
+    spec, policies = played[0].condition.spec, ", ".join(sorted({episode.metrics["policies"] for episode in played}))
+    ended = datetime.fromisoformat(run.manifest["sessions"][-1]["ended"]).timestamp()
     results = []
     for measure in spec.measured.headline:
-        values = [float(one.metrics[measure]) for one in played if one.metrics.get(measure) is not None]
+        values = [float(episode.metrics[measure]) for episode in played if episode.metrics.get(measure) is not None]
         if values:
             results.append(_result(run, condition, measure, spec.measured, values))
     return {
         "schema_version": SCHEMA,
-        "evaluation_id": f"{run.manifest['study']}/{condition}/{_plain(who)}/{when:.0f}",
-        "retrieved_timestamp": f"{when:.0f}",
+        "evaluation_id": f"{run.manifest['study']}/{condition}/{_plain(policies)}/{ended:.0f}",
+        "retrieved_timestamp": f"{ended:.0f}",
         "source_metadata": {
             "source_name": run.manifest["study"],
             "source_type": "evaluation_run",
@@ -70,9 +71,9 @@ def _record(run: Run, condition: str, played: list[EpisodeTables]) -> dict[str, 
         },
         "eval_library": {"name": "llm-coop-envs", "version": __version__},
         "model_info": {
-            "name": who,
-            "id": f"llm-coop-envs/{_plain(who)}",
-            "additional_details": {"policies": who, "deployment_type": "unknown", "model_availability": "unknown"},
+            "name": policies,
+            "id": f"llm-coop-envs/{_plain(policies)}",
+            "additional_details": {"policies": policies, "deployment_type": "unknown", "model_availability": "unknown"},
         },
         "evaluation_results": results,
     }

@@ -1,4 +1,4 @@
-"""From a finished run to a folder in another tool's form: all of it, or nothing."""
+"""Export of a finished run to a folder in another tool's form. A failed export leaves no folder behind."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ from llm_coop_envs.storage.files import TEMPORARY, cannot_write
 from llm_coop_envs.util.checks import suggestion
 from llm_coop_envs.util.references import load
 
-#: What writes each form: a function of the run and of an empty folder. Its docstring says in its first line what it is.
+#: The function that writes each form; it takes the run and an empty folder. The first line of its docstring is the
+#: form's description on the command line.
 FORMS: Mapping[str, str] = {
-    form: f"{__name__.rpartition('.')[0]}.{place}"
-    for form, place in {
+    form: f"{__name__.rpartition('.')[0]}.{reference}"
+    for form, reference in {
         "parquet": "parquet:write_parquet",
         "otree": "otree:write_otree",
         "inspect": "inspect_log:write_inspect",
@@ -47,34 +48,34 @@ def export_run(folder: Path, form: str, out: Path | None = None) -> Path:
     if form not in FORMS:
         raise SettingsError("to", form, f"is no form of export; {suggestion(form, [*FORMS, 'html'])}")
     run = open_run(folder)
-    there = len(run.finished())
-    if there < run.total or not run.complete:
+    finished = len(run.finished())
+    if finished < run.total or not run.complete:
         raise RunError(
-            f"{folder}: is not finished ({there} of {run.total} episodes are there); continue it with 'llm-coop run', "
-            "then export it"
+            f"{folder}: is not finished ({finished} of {run.total} episodes are there); continue it with 'llm-coop "
+            "run', then export it"
         )
     target = folder / "export" / form if out is None else out
     write: Callable[[Run, Path], object] = load(FORMS[form])
-    with _new_folder(target) as beside:
-        write(run, beside)
+    with _new_folder(target) as unfinished:
+        write(run, unfinished)
     return target
 
 
 @contextlib.contextmanager
 def _new_folder(target: Path) -> Iterator[Path]:
-    """A folder beside the target that takes its place when the block ends well, and is gone if it does not."""
+    """Yield a temporary folder that becomes the target when the block ends, and is removed if the block raises."""
     try:
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
             raise RunError(f"{target}: is in use; choose a new or empty folder with -o")
         missing = [folder for folder in target.parents if not folder.exists()]
         target.parent.mkdir(parents=True, exist_ok=True)
-        beside = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=TEMPORARY, dir=target.parent))
+        temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=TEMPORARY, dir=target.parent))
         try:
-            yield beside
-            beside.chmod(0o777 & ~_umask())
-            os.replace(beside, target)
+            yield temporary
+            temporary.chmod(0o777 & ~_umask())
+            os.replace(temporary, target)
         finally:
-            shutil.rmtree(beside, ignore_errors=True)
+            shutil.rmtree(temporary, ignore_errors=True)
             for folder in missing:
                 with contextlib.suppress(OSError):  # it holds what was written
                     folder.rmdir()

@@ -87,8 +87,8 @@ def _croissant(
     for name in tables:
         size, digest = fingerprint(folder / "data" / f"{name}.parquet").split()
         about = {"contentUrl": f"data/{name}.parquet", "contentSize": f"{size} B", "sha256": digest}
-        known = {"@type": "cr:FileObject", "@id": f"{name}.parquet", "name": f"{name}.parquet"}
-        files.append({**known, **about, "encodingFormat": "application/x-parquet"})
+        identity = {"@type": "cr:FileObject", "@id": f"{name}.parquet", "name": f"{name}.parquet"}
+        files.append({**identity, **about, "encodingFormat": "application/x-parquet"})
     return {
         "@context": _CONTEXT,
         "@type": "sc:Dataset",

@@ -19,8 +19,10 @@ def write_inspect(run: Run, folder: Path) -> None:
     """
     log = need("inspect_ai.log", "writing an Inspect log", "export")
     samples = [_sample(log, episode) for episode in read_episodes(run)]
-    asked = sorted({model for sample in samples for model in sample.model_usage})
-    dataset = log.EvalDataset(name=run.manifest["study"], samples=len(samples), sample_ids=[one.id for one in samples])
+    models = sorted({model for sample in samples for model in sample.model_usage})
+    dataset = log.EvalDataset(
+        name=run.manifest["study"], samples=len(samples), sample_ids=[sample.id for sample in samples]
+    )
     began = run.manifest["sessions"][0]["started"] if run.manifest["sessions"] else "1970-01-01T00:00:00+00:00"
     spec = log.EvalSpec(
         eval_id=run.manifest["digest"],
@@ -31,7 +33,7 @@ def write_inspect(run: Run, folder: Path) -> None:
         task_description=run.manifest["description"],
         created=began,
         dataset=dataset,
-        model=", ".join(asked) or "none/none",
+        model=", ".join(models) or "none/none",
         config=log.EvalConfig(),
         packages={"llm-coop-envs": __version__},
         metadata={"study": run.study_text},
@@ -48,20 +50,20 @@ def write_inspect(run: Run, folder: Path) -> None:
 
 
 def _sample(log: Any, episode: EpisodeTables) -> Any:
-    model, scorer = (need(f"inspect_ai.{one}", "writing an Inspect log", "export") for one in ("model", "scorer"))
+    model, scorer = (need(f"inspect_ai.{module}", "writing an Inspect log", "export") for module in ("model", "scorer"))
     name = f"{episode.condition.name}/{episode.seed}"
     opening = {"text": f"Episode {name} of {episode.metrics['scenario']}."}
-    # What players said are a user's messages, because Inspect drops an assistant's that repeats the one before it.
+    # Players' messages are a user's: Inspect drops an assistant's message that repeats the one before it.
     messages = [
         model.ChatMessageUser(
-            id=f"{name}/{place}",
+            id=f"{name}/{position}",
             content=row["text"],
             metadata={key: value for key, value in row.items() if key != "text"},
         )
-        for place, row in enumerate([opening, *episode.messages])
+        for position, row in enumerate([opening, *episode.messages])
     ]
-    # messages_df reads messages of model events alone, and fails on a log that has none.
-    held = need("inspect_ai.event", "writing an Inspect log", "export").ModelEvent(
+    # Inspect's messages_df reads the messages of model events only, and fails on a log without such events.
+    transcript = need("inspect_ai.event", "writing an Inspect log", "export").ModelEvent(
         model="none/none",
         role="transcript",
         input=messages,
@@ -76,7 +78,7 @@ def _sample(log: Any, episode: EpisodeTables) -> Any:
         used.input_tokens += row["prompt_tokens"]
         used.output_tokens += row["completion_tokens"]
         used.total_tokens = used.input_tokens + used.output_tokens
-    headline = {one: episode.metrics.get(one) for one in episode.condition.spec.measured.headline}
+    headline = {measure: episode.metrics.get(measure) for measure in episode.condition.spec.measured.headline}
     return log.EvalSample(
         id=name,
         epoch=1,
@@ -84,11 +86,11 @@ def _sample(log: Any, episode: EpisodeTables) -> Any:
         input=messages[0].content,
         target="",
         messages=messages,
-        events=[held],
+        events=[transcript],
         metadata=episode.metrics,
         scores={
-            one: scorer.Score(value=value, explanation=episode.condition.spec.measured.define(one))
-            for one, value in headline.items()
+            measure: scorer.Score(value=value, explanation=episode.condition.spec.measured.define(measure))
+            for measure, value in headline.items()
             if value is not None
         },
         model_usage=usage,

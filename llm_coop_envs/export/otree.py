@@ -13,15 +13,16 @@ from llm_coop_envs.core.scenario import Event, Row
 from llm_coop_envs.runs.folder import Run
 
 _PARTS = ("participant", "player", "group", "subsession", "session")
+# A column of one player, such as "price_0": its name and the player's number.
 _OWN = re.compile(r"(\w+)_(\d+)")
 
 
 def write_otree(run: Run, folder: Path) -> None:
     """Wide CSV as oTree names its columns: a file per scenario, a row per participant and round.
 
-    What a row of the scenario's rounds says of player i (`price_0`) becomes `player.price` of that player, everything
-    else `group.*`. `player.choice` is what counted in an act phase, the last where there are several; of phases of
-    another name `player.choice_PHASE`. `subsession.round` is the round as the environment counts.
+    A column of the scenario's rounds that belongs to player i (`price_0`) becomes `player.price` of that player; every
+    other column becomes `group.*`. `player.choice` is the choice that counted in the act phase, the last one if there
+    are several; choices in other phases are `player.choice_PHASE`. `subsession.round` is the environment's own number.
     """
     rows: dict[str, list[Row]] = {}
     for condition in run.conditions:
@@ -34,36 +35,43 @@ def write_otree(run: Run, folder: Path) -> None:
                 **{f"session.config.{name}": _cell(value) for name, value in condition.settings.items()},
             }
             rows.setdefault(condition.scenario, []).extend(
-                {"participant.code": f"{condition.name}/{seed}/{one['participant.label']}", **one, **session}
-                for one in _participants(header["policies"], events, condition.spec.round_rows(events))
+                {
+                    "participant.code": f"{condition.name}/{seed}/{participant['participant.label']}",
+                    **participant,
+                    **session,
+                }
+                for participant in _participants(header["policies"], events, condition.spec.round_rows(events))
             )
-    for scenario, found in rows.items():
-        columns = list(dict.fromkeys(name for row in found for name in row))
-        columns.sort(
-            key=lambda name: ("participant", "player", "group", "subsession", "session").index(name.split(".")[0])
-        )
+    for scenario, scenario_rows in rows.items():
+        columns = list(dict.fromkeys(name for row in scenario_rows for name in row))
+        columns.sort(key=lambda name: _PARTS.index(name.split(".")[0]))
         with (folder / f"{scenario}.csv").open("w", encoding="utf-8", newline="") as file:
             writer = csv.DictWriter(file, columns)
             writer.writeheader()
-            writer.writerows(found)
+            writer.writerows(scenario_rows)
 
 
 def _participants(policies: dict[str, str], events: Sequence[Event], rounds: Sequence[Row]) -> list[Row]:
+    """One row per round and player of an episode."""
     rows = []
     for number, settled in enumerate(rounds, 1):
         group = {name: value for name, value in settled.items() if name != "round"}
-        own: dict[int, Row] = {}
+        own_values: dict[int, Row] = {}
         for name in list(group):
-            found = _OWN.fullmatch(name)
-            if found and int(found[2]) < len(policies):
-                own.setdefault(int(found[2]), {})[f"player.{found[1]}"] = group.pop(name)
+            match = _OWN.fullmatch(name)
+            if match and int(match[2]) < len(policies):
+                own_values.setdefault(int(match[2]), {})[f"player.{match[1]}"] = group.pop(name)
         for index, (agent, policy) in enumerate(policies.items()):
-            mine = [one for one in events if one.get("agent") == agent and one["round"] == settled["round"]]
-            said = [one["text"] for one in mine if one["type"] == "message"]
+            own_events = [
+                event for event in events if event.get("agent") == agent and event["round"] == settled["round"]
+            ]
+            texts = [event["text"] for event in own_events if event["type"] == "message"]
             chosen = {
-                "player.choice" if one["phase"] == "act" else f"player.choice_{one['phase']}": _cell(one["choice"])
-                for one in mine
-                if one["type"] == "choice"
+                "player.choice" if event["phase"] == "act" else f"player.choice_{event['phase']}": _cell(
+                    event["choice"]
+                )
+                for event in own_events
+                if event["type"] == "choice"
             }
             rows.append(
                 {
@@ -73,9 +81,9 @@ def _participants(policies: dict[str, str], events: Sequence[Event], rounds: Seq
                     "participant.policy": policy,
                     "player.id_in_group": index + 1,
                     **chosen,
-                    **own.get(index, {}),
-                    "player.messages": json.dumps(said, ensure_ascii=False),
-                    "player.flags": ", ".join(flag for one in mine for flag in one.get("flags", ())),
+                    **own_values.get(index, {}),
+                    "player.messages": json.dumps(texts, ensure_ascii=False),
+                    "player.flags": ", ".join(flag for event in own_events for flag in event.get("flags", ())),
                     "group.id_in_subsession": 1,
                     **{f"group.{name}": value for name, value in group.items()},
                     "subsession.round_number": number,

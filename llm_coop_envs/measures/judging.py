@@ -39,8 +39,9 @@ from llm_coop_envs.measures.topics import topics_of
 from llm_coop_envs.policies.llm.chat import Chat
 from llm_coop_envs.policies.llm.playing.answer_counts import AnswerCounts
 from llm_coop_envs.policies.llm.playing.memory import Memory
-from llm_coop_envs.policies.llm.playing.prompter import Prompter, Turn
+from llm_coop_envs.policies.llm.playing.prompter import Prompter
 from llm_coop_envs.policies.llm.playing.settings import LLMSettings
+from llm_coop_envs.policies.llm.playing.turn import Turn
 from llm_coop_envs.policies.llm.tokens import counter_for
 from llm_coop_envs.statistics.intervals import LEVEL
 

@@ -1,1 +1,1 @@
-"""Reports on runs: what was measured, beside what was published."""
+"""Reports on runs: pages, figures and data files, comparisons of arms and runs, and published values beside them."""

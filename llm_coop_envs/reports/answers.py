@@ -1,24 +1,25 @@
-"""What a report says of the language models that answered: which, how well, at what cost, and whether it counts."""
+"""The section on the language models that answered: which they were, what became of their answers, and the cost."""
 
 from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from llm_coop_envs.core.scenario import Row
 from llm_coop_envs.policies.llm.local.models import PACKAGED
-from llm_coop_envs.reports.page_parts import NOTHING, Cell, ReportTable, TableRow
+from llm_coop_envs.reports.page_parts import NOTHING, Cell, ReportTable, TableRow, count_text
 from llm_coop_envs.runs.branch import BRANCH
 from llm_coop_envs.runs.folder import Run
 from llm_coop_envs.runs.tables import EpisodeTables
 from llm_coop_envs.studies.conditions import Condition
 
+#: The share of fallbacks, or of unreadable answers, above which a condition is invalid.
 INVALID_ABOVE = 0.05
-# How the scripted server, and the scripted answers inside the process, name themselves.
+# The name under which the scripted server, and scripted answers inside the process, report themselves.
 _SCRIPTED_MODEL = "scripted"
-_ADDED = (
+_SUMMED = (
     *("asked", "requests", "answered", "repaired", "retried", "fallbacks", "unreadable", "refused", "truncated"),
     *("answers", "prompt_tokens", "completion_tokens", "estimated", "cost", "unpriced"),
 )
@@ -29,8 +30,8 @@ def is_scripted(model: str) -> bool:
     return model.partition(":")[0] == _SCRIPTED_MODEL
 
 
-def _what(model: str) -> str:
-    """What must be said of a model whenever it is named."""
+def _caveat(model: str) -> str:
+    """The caveat that follows a model's name wherever it is given; empty for most models."""
     if is_scripted(model):
         return ", not a language model"
     if model in PACKAGED:
@@ -39,14 +40,14 @@ def _what(model: str) -> str:
 
 
 class AnswersSection:
-    """Gathers what became of the answers, and is the page's part about the models.
+    """Collects the answer counts of a run's episodes and makes the page's section about the models.
 
     Args:
         run: the run.
         threshold: the share of fallbacks, or of unreadable answers, above which a condition is invalid.
 
     Attributes:
-        rows: what became of the answers, by condition; empty if no model answered.
+        rows: the rows of the answers tables of each condition, by its name; empty if no model answered.
     """
 
     def __init__(self, run: Run, threshold: float = INVALID_ABOVE) -> None:
@@ -56,13 +57,13 @@ class AnswersSection:
         self._models: dict[str, Counter[str]] = {}
 
     def add(self, episode: EpisodeTables) -> None:
-        """Take what is needed of an episode."""
+        """Add the answers of an episode."""
         if episode.answers:
             name = episode.condition.name
             self.rows.setdefault(name, []).extend(episode.answers)
             self._models.setdefault(name, Counter()).update(episode.models)
 
-    def scripted_condition(self, condition: str) -> bool:
+    def is_scripted_condition(self, condition: str) -> bool:
         """Whether all answers of a condition came from a scripted server."""
         models = self._models.get(condition)
         return bool(models) and all(is_scripted(model) for model in models or ())
@@ -74,75 +75,75 @@ class AnswersSection:
 
     @property
     def models(self) -> list[str]:
-        """A sentence on each model that answered."""
+        """Each model that answered, with the number of its answers and its caveat."""
         return [
-            f"{model} ({_count(count, 'answer')}{_what(model)})"
+            f"{model} ({count_text(count, 'answer')}{_caveat(model)})"
             for model, count in sorted(sum(self._models.values(), Counter()).items())
         ]
 
     @property
     def threshold(self) -> str:
-        """The share above which a condition is invalid, in words."""
+        """The share above which a condition is invalid, such as `"5%"`."""
         return f"{self._threshold:.0%}" if self._threshold >= 0.01 else f"{self._threshold:.1%}"
 
     @functools.cached_property
     def invalid(self) -> dict[str, str]:
-        """Why each invalid condition is one, by its name."""
-        return {c.name: why for c in self._shown if (why := self._why(c.name))}
+        """The reason why a condition is invalid, by the names of those that are."""
+        return {c.name: reason for c in self._conditions if (reason := self._invalid_reason(c.name))}
 
     @functools.cached_property
     def cut_off(self) -> dict[str, str]:
-        """Which answers their token limit cut off, in each condition where that happened too often, by its name."""
-        return {c.name: why for c in self._shown if (why := self._why_cut(c.name))}
+        """The answers that their token limit cut off, in words, by the names of conditions where too many were."""
+        return {c.name: text for c in self._conditions if (text := self._cut_off_text(c.name))}
 
     def tables(self) -> list[ReportTable]:
-        """What became of the answers, how models were asked, and what the sessions cost."""
-        return [self._table(self._shown), self._calls(self._shown), _prompts(self._run), _sessions(self._run)]
+        """Tables of what became of the answers, in all and by question, of prompts, and of sessions and their cost."""
+        return [self._outcomes_table(), self._questions_table(), _prompts_table(self._run), _sessions_table(self._run)]
 
     @property
-    def _shown(self) -> list[Condition]:
+    def _conditions(self) -> list[Condition]:
+        """The conditions in which a model answered."""
         return [condition for condition in self._run.conditions if condition.name in self.rows]
 
-    def _why(self, condition: str) -> str:
-        """Why a condition is invalid; empty if it is not."""
-        whole = [("of all decisions", _sums(self.rows[condition]))]
-        parts = [
-            (f"of '{call}'", _sums(r for r in self.rows[condition] if r["call"] == call))
-            for call in self._calls_of(condition)
-        ]
-        for what, sums in (*whole, *parts):
-            if _passes(sums["fallbacks"], sums["asked"], self._threshold):
+    def _invalid_reason(self, condition: str) -> str:
+        """The reason why a condition is invalid; empty if it is valid."""
+        scopes = [("of all decisions", _sums(self.rows[condition]))]
+        scopes += [(f"of '{call}'", sums) for call, sums in self._sums_by_call(condition).items()]
+        for scope, sums in scopes:
+            if _exceeds(sums["fallbacks"], sums["asked"], self._threshold):
                 share = _share(sums["fallbacks"], sums["asked"])
-                return f"{share} {what} were taken by a fallback, because no answer could be read"
-        for what, sums in (*whole, *parts):
-            if _passes(sums["unreadable"], sums["requests"], self._threshold):
-                return f"{_share(sums['unreadable'], sums['requests'])} of the answers ({what[3:]}) were unreadable"
+                return f"{share} {scope} were taken by a fallback, because no answer could be read"
+        for scope, sums in scopes:
+            if _exceeds(sums["unreadable"], sums["requests"], self._threshold):
+                return f"{_share(sums['unreadable'], sums['requests'])} of the answers ({scope[3:]}) were unreadable"
         return ""
 
-    def _why_cut(self, condition: str) -> str:
-        """Which answers of a condition were cut off too often, in words; empty if none were."""
-        parts = {
-            call: _sums(r for r in self.rows[condition] if r["call"] == call) for call in self._calls_of(condition)
-        }
+    def _cut_off_text(self, condition: str) -> str:
+        """The kinds of answers of a condition of which too many were cut off, in words; empty without any."""
         return ", ".join(
             f"{sums['truncated']:,.0f} of {sums['requests']:,.0f} answers to '{call}'"
-            for call, sums in parts.items()
-            if _passes(sums["truncated"], sums["requests"], self._threshold)
+            for call, sums in self._sums_by_call(condition).items()
+            if _exceeds(sums["truncated"], sums["requests"], self._threshold)
         )
 
-    def _calls_of(self, condition: str) -> list[str]:
-        return sorted({row["call"] for row in self.rows[condition]})
+    def _sums_by_call(self, condition: str) -> dict[str, dict[str, float]]:
+        rows = self.rows[condition]
+        calls = sorted({row["call"] for row in rows})
+        return {call: _sums(row for row in rows if row["call"] == call) for call in calls}
 
-    def _table(self, shown: Sequence[Condition]) -> ReportTable:
-        rows = [([c.name], c.title, c.spec.title, self.rows[c.name], bool(self._why(c.name))) for c in shown]
+    def _outcomes_table(self) -> ReportTable:
+        conditions = self._conditions
+        rows = [([c.name], c.title, c.spec.title, self.rows[c.name], c.name in self.invalid) for c in conditions]
         if len(rows) > 1:
-            rows.append(([c.name for c in shown], "all", "", [row for c in shown for row in self.rows[c.name]], False))
+            rows.append(
+                ([c.name for c in conditions], "all", "", [row for c in conditions for row in self.rows[c.name]], False)
+            )
         return ReportTable(
             title="What became of the answers",
             head=["condition", "decisions", *_OUTCOMES, *_DEFECTS, "tokens", "cost"],
             rows=[
-                TableRow(name=name, below=below, cells=_cells(_sums(found)), bad=bad, conditions=names)
-                for names, name, below, found, bad in rows
+                TableRow(name=name, below=below, cells=_cells(_sums(answers)), bad=bad, conditions=names)
+                for names, name, below, answers, bad in rows
             ],
             notes=[
                 "Every decision ends in one of four ways: the first answer could be read; the model was asked what it "
@@ -158,12 +159,12 @@ class AnswersSection:
             ],
         )
 
-    def _calls(self, shown: Sequence[Condition]) -> ReportTable:
+    def _questions_table(self) -> ReportTable:
         rows = []
-        for condition in shown:
-            found = self.rows[condition.name]
-            for policy, call in sorted({(row["policy"], row["call"]) for row in found}):
-                sums = _sums(row for row in found if (row["policy"], row["call"]) == (policy, call))
+        for condition in self._conditions:
+            answers = self.rows[condition.name]
+            for policy, call in sorted({(row["policy"], row["call"]) for row in answers}):
+                sums = _sums(row for row in answers if (row["policy"], row["call"]) == (policy, call))
                 below = f"{condition.spec.title}, {condition.title}; {policy}"
                 rows.append(TableRow(name=call, below=below, cells=_cells(sums), conditions=[condition.name]))
         return ReportTable(
@@ -177,19 +178,21 @@ _OUTCOMES = ("at once", "repaired", "asked again", "fallback")
 _DEFECTS = ("unreadable", "refused", "cut off")
 
 
-def _passes(part: float, whole: float, threshold: float) -> bool:
+def _exceeds(part: float, whole: float, threshold: float) -> bool:
+    """Whether a share is above the threshold; the share of nothing is not."""
     return whole > 0 and part / whole > threshold
 
 
-def _sums(rows: Any) -> dict[str, float]:
-    sums = dict.fromkeys(_ADDED, 0.0)
+def _sums(rows: Iterable[Row]) -> dict[str, float]:
+    sums = dict.fromkeys(_SUMMED, 0.0)
     for row in rows:
-        for name in _ADDED:
+        for name in _SUMMED:
             sums[name] += row.get(name) or 0
     return sums
 
 
 def _cells(sums: Mapping[str, float]) -> list[Cell]:
+    """The cells of a row: decisions, outcomes, defects, tokens and cost."""
     cells = [Cell(text=f"{sums['asked']:,.0f}")]
     for names, whole in (
         (("answered", "repaired", "retried", "fallbacks"), sums["asked"]),
@@ -197,22 +200,22 @@ def _cells(sums: Mapping[str, float]) -> list[Cell]:
     ):
         for count in (sums[name] for name in names):
             cells.append(Cell(text=f"{count:,.0f}", below=_share(count, whole) if count and whole else ""))
-    about = " (some estimated)" if sums["estimated"] else ""
+    estimated = " (some estimated)" if sums["estimated"] else ""
     cells += [
-        Cell(text=f"{sums['prompt_tokens']:,.0f}", below=f"+ {sums['completion_tokens']:,.0f}{about}"),
-        _money(sums),
+        Cell(text=f"{sums['prompt_tokens']:,.0f}", below=f"+ {sums['completion_tokens']:,.0f}{estimated}"),
+        _cost_cell(sums),
     ]
     return cells
 
 
-def _money(sums: Mapping[str, Any], below: str = "") -> Cell:
-    """US dollars, or that the price is not known."""
+def _cost_cell(sums: Mapping[str, Any], below: str = "") -> Cell:
+    """A cost in US dollars, or "price unknown"."""
     cost, unpriced = sums["cost"], sums["unpriced"]
     if unpriced and unpriced == sums["answers"]:
         return Cell(text="price unknown", below=below)
-    without = f"{unpriced:,.0f} unpriced" if unpriced else ""
-    shown = f"${cost:.2f}" if cost >= 100 else f"${cost:.4f}"
-    return Cell(text=shown, below="; ".join(filter(None, (without, below))))
+    unpriced_text = f"{unpriced:,.0f} unpriced" if unpriced else ""
+    amount = f"${cost:.2f}" if cost >= 100 else f"${cost:.4f}"
+    return Cell(text=amount, below="; ".join(filter(None, (unpriced_text, below))))
 
 
 def _share(part: float, whole: float) -> str:
@@ -220,24 +223,20 @@ def _share(part: float, whole: float) -> str:
     return f"{share:.0%}" if share >= 0.1 or share == 0 else f"{share:.1%}" if share >= 0.001 else "under 0.1%"
 
 
-def _count(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
-
-
-def _prompts(run: Run) -> ReportTable:
+def _prompts_table(run: Run) -> ReportTable:
     rows = []
-    for one in run.manifest.get("models", []):
-        settings, pack = one["settings"], one["pack"]
+    for model in run.manifest.get("models", []):
+        settings, pack = model["settings"], model["pack"]
         personas = ", ".join(settings["personas"]) or "none"
         rows.append(
             TableRow(
-                name=one["policy"],
-                below=", ".join(f"{key} = {value}" for key, value in one["options"].items()),
+                name=model["policy"],
+                below=", ".join(f"{key} = {value}" for key, value in model["options"].items()),
                 cells=[
                     Cell(text=f"{pack['name']}, version {pack['version']}", below=pack["digest"]),
                     Cell(text=settings["answers"]),
                     Cell(text=personas),
-                    Cell(text=one["token_counter"]),
+                    Cell(text=model["token_counter"]),
                 ],
             )
         )
@@ -249,36 +248,36 @@ def _prompts(run: Run) -> ReportTable:
     )
 
 
-def _sessions(run: Run) -> ReportTable:
+def _sessions_table(run: Run) -> ReportTable:
     rows = []
-    unended = False
+    has_unended = False
     for session in run.manifest["sessions"]:
         asking = session.get("asking")
         if asking is None:
             continue
         counters = session.get("asked", {}).get("counters")
-        urls = [one["base_url"] or one["model"] for one in asking["endpoints"]]
-        where = ", ".join(", ".join(url) if isinstance(url, list) else url for url in urls)
-        where = f"replay of {asking['replay']}" if asking["replay"] else where
+        urls = [endpoint["base_url"] or endpoint["model"] for endpoint in asking["endpoints"]]
+        servers = ", ".join(", ".join(url) if isinstance(url, list) else url for url in urls)
+        servers = f"replay of {asking['replay']}" if asking["replay"] else servers
         if counters is None:
-            # A session writes its numbers when it ends, if it came to ask anything.
-            why = "did not end" if session["ended"] is None else "asked nothing"
-            unended = unended or session["ended"] is None
-            rows.append(TableRow(name=session["started"], below=where, cells=[Cell(text=why), *[NOTHING] * 5]))
+            # A session writes its counters at its end, and only if it asked something.
+            reason = "did not end" if session["ended"] is None else "asked nothing"
+            has_unended = has_unended or session["ended"] is None
+            rows.append(TableRow(name=session["started"], below=servers, cells=[Cell(text=reason), *[NOTHING] * 5]))
             continue
         errors = ", ".join(f"{count} {kind.replace('_', ' ')}" for kind, count in counters["errors"].items())
-        maybe = f"up to ${counters['maybe_cost']:.4f} in vain" if counters["maybe_cost"] else ""
+        in_vain = f"up to ${counters['maybe_cost']:.4f} in vain" if counters["maybe_cost"] else ""
         rows.append(
             TableRow(
                 name=session["started"],
-                below=where,
+                below=servers,
                 cells=[
                     Cell(text=f"{counters['calls']:,}"),
                     Cell(text=f"{counters['answers']:,}"),
                     Cell(text=f"{counters['replayed'] + counters['cached']:,}"),
                     Cell(text=f"{counters['retries']:,}", below=errors),
                     Cell(text=f"{counters['prompt_tokens'] + counters['completion_tokens']:,}"),
-                    _money(counters, maybe),
+                    _cost_cell(counters, in_vain),
                 ],
             )
         )
@@ -287,6 +286,6 @@ def _sessions(run: Run) -> ReportTable:
         head=["begun", "calls", "answers", "from journal or cache", "repeated", "tokens", "cost"],
         rows=rows,
         notes=["A session that did not end was killed, or goes on; its answers are in the journal all the same."]
-        if unended
+        if has_unended
         else [],
     )

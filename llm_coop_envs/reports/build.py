@@ -1,13 +1,13 @@
-"""From a run folder to a report: one page that holds everything, and the figures as files."""
+"""The report on a run: a page that holds everything, and its figures and data as files."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import jinja2
 
@@ -15,11 +15,14 @@ from llm_coop_envs.errors import RunError
 from llm_coop_envs.render.charts.style import need_matplotlib, plotted
 from llm_coop_envs.reports.answers import INVALID_ABOVE, AnswersSection
 from llm_coop_envs.reports.citation import Paper, entries
-from llm_coop_envs.reports.data import Filed, data_files, episode_rows, file_tables
+from llm_coop_envs.reports.contrast_tables import contrast_tables
+from llm_coop_envs.reports.contrasts import compare_arms
+from llm_coop_envs.reports.data import Filed, data_files, episode_rows, file_tables, run_versions
+from llm_coop_envs.reports.measure_tables import measures_table, talk_tables
 from llm_coop_envs.reports.methods import (
     condition_text,
+    episodes_of_text,
     methods,
-    of_all,
     presets,
     prompts_text,
     seats_text,
@@ -28,7 +31,6 @@ from llm_coop_envs.reports.methods import (
     switched_text,
 )
 from llm_coop_envs.reports.page_parts import ReportTable
-from llm_coop_envs.reports.paired import paired_arms, paired_tables
 from llm_coop_envs.reports.published_measures import published_tables
 from llm_coop_envs.reports.run_sections import read_run
 from llm_coop_envs.reports.section import Drawing, ScenarioSection
@@ -38,6 +40,7 @@ from llm_coop_envs.storage.files import write_whole
 from llm_coop_envs.studies.families import Primary
 
 PAGE, CITATION, ANSWERS = "index.html", "citation.bib", "answers"
+T = TypeVar("T")
 
 
 def write_report(
@@ -47,13 +50,13 @@ def write_report(
 
     Args:
         folder: the run folder.
-        out: where to write; `folder/report` by default.
+        out: the folder to write to; `folder/report` by default.
         partial: accept a run that is not complete; the page then says so.
         invalid_above: the share of a model's decisions that fell back, or of its answers that were unreadable, above
             which a condition is marked invalid.
 
     Returns:
-        The page.
+        The path of the page.
 
     Raises:
         RunError: there is no run, it is not complete, it is damaged, or nothing can be written.
@@ -61,13 +64,13 @@ def write_report(
     """
     need_matplotlib()
     run = open_run(folder)
-    there = len(run.finished())
-    if not partial and (there < run.total or not run.complete):
+    finished = len(run.finished())
+    if not partial and (finished < run.total or not run.complete):
         raise RunError(
-            f"{folder}: {'was complete, and episodes are gone' if run.complete else 'is not complete'} ({there} of "
+            f"{folder}: {'was complete, and episodes are gone' if run.complete else 'is not complete'} ({finished} of "
             f"{run.total} episodes); continue it with '{_commands(run)[0]}', or report on what is there with --partial"
         )
-    if there == 0:
+    if finished == 0:
         raise RunError(f"{folder}: holds no finished episode yet; run the study first")
     if not 0 <= invalid_above <= 1:
         raise RunError(f"--invalid-above {invalid_above}: must be a share between 0 and 1")
@@ -76,24 +79,37 @@ def write_report(
         section.source = run.manifest.get("source", "")
     drawings = {section.scenario.name: section.drawings() for section in sections}
     tables = file_tables(_tables(run, sections, answers), episode_rows(sections))
-    again = ["llm-coop", "report", str(folder), *([] if out is None else ["-o", str(out)])]
-    again += ["--partial"] if partial else []
-    again += [] if invalid_above == INVALID_ABOVE else ["--invalid-above", f"{invalid_above:g}"]
+    command = ["llm-coop", "report", str(folder), *([] if out is None else ["-o", str(out)])]
+    command += ["--partial"] if partial else []
+    command += [] if invalid_above == INVALID_ABOVE else ["--invalid-above", f"{invalid_above:g}"]
     out = out or folder / "report"
-    shown = [figure for found in drawings.values() for figure in found]
-    cited = _cited(run, sections, tables, shown)
     changed = run.describe_damage()
-    files = data_files(run, sections, [one for found in tables.values() for one in found], shown, intact=not changed)
-    files |= {f"{figure.name}.png": figure.png for figure in shown}
-    files[CITATION] = "\n\n".join([*cited, ""]).encode()
+    all_tables, all_drawings = _flatten(tables), _flatten(drawings)
+    files = data_files(run, sections, all_tables, all_drawings, intact=not changed)
+    files |= {f"{drawing.name}.png": drawing.png for drawing in all_drawings}
+    papers = _papers(sections, all_tables, all_drawings)
+    citations = entries(run.manifest.get("source", ""), papers)
+    files[CITATION] = "\n\n".join([*citations, ""]).encode()
     for name, content in files.items():
         write_whole(out / name, content)
     page = out / PAGE
-    told = _render_page(
-        run, sections, drawings, tables, answers, cited, shlex.join(again), [*run.program_changes(), *changed]
+    html = _render_page(
+        run,
+        sections,
+        answers,
+        drawings=drawings,
+        tables=tables,
+        papers=papers,
+        cited=citations,
+        again=[*_branched(run), shlex.join(command)],
+        faults=[*run.program_changes(), *changed],
     )
-    write_whole(page, told.encode())
+    write_whole(page, html.encode())
     return page
+
+
+def _flatten(groups: Mapping[str, Iterable[T]]) -> list[T]:
+    return [member for group in groups.values() for member in group]
 
 
 def _tables(
@@ -101,32 +117,22 @@ def _tables(
 ) -> dict[str, list[ReportTable]]:
     """All tables of the page: of each scenario its own, then its measures, then those about the models."""
     invalid = {} if answers is None else answers.invalid
-    arms = paired_arms(sections, run.manifest["measures"], invalid, Primary.from_manifest(run.manifest))
+    contrasts = compare_arms(sections, run.manifest["measures"], invalid, Primary.from_manifest(run.manifest))
     tables: dict[str, list[ReportTable]] = {}
     for section in sections:
-        name, measures = section.scenario.name, section.measures(run.manifest["measures"])
-        tables[name] = [*section.tables(), *published_tables(section), *paired_tables(arms, section)]
+        name, measures = section.scenario.name, measures_table(section, run.manifest["measures"])
+        tables[name] = [*section.tables(), *published_tables(section), *contrast_tables(contrasts, section)]
         tables[f"{name}_measures"] = [] if measures is None else [measures]
-        tables[f"{name}_talk"] = section.process()
+        tables[f"{name}_talk"] = talk_tables(section)
     return {**tables, ANSWERS: [] if answers is None else [table for table in answers.tables() if table.rows]}
 
 
-def _cited(
-    run: Run,
-    sections: Sequence[ScenarioSection[Any]],
-    tables: Mapping[str, Sequence[Filed]],
-    drawings: Sequence[Drawing],
-) -> list[str]:
-    """What is to be cited: this software, the study's papers, and those that the page names."""
-    return entries(run.manifest.get("source", ""), _papers(sections, tables, drawings))
-
-
 def _papers(
-    sections: Sequence[ScenarioSection[Any]], tables: Mapping[str, Sequence[Filed]], drawings: Sequence[Drawing]
+    sections: Sequence[ScenarioSection[Any]], tables: Iterable[Filed], drawings: Iterable[Drawing]
 ) -> list[Paper]:
     """The papers of the sections that the page names."""
     texts = [text for section in sections for text in section.intro()]
-    texts += [note for found in tables.values() for one in found for note in one.table.notes]
+    texts += [note for filed in tables for note in filed.table.notes]
     texts += [drawing.caption for drawing in drawings]
     papers = dict.fromkeys(paper for section in sections for paper in section.papers)
     return [paper for paper in papers if any(paper.short in text for text in texts)]
@@ -135,14 +141,22 @@ def _papers(
 def _render_page(
     run: Run,
     sections: Sequence[ScenarioSection[Any]],
+    answers: AnswersSection | None,
+    *,
     drawings: Mapping[str, Sequence[Drawing]],
     tables: Mapping[str, Sequence[Filed]],
-    answers: AnswersSection | None,
-    cited: Sequence[str],
-    again: str,
-    faults: Sequence[str],
+    **texts: Any,
 ) -> str:
-    """The page; whatever was said in an episode is data in it, never markup."""
+    """Fill in the template; all text is escaped, because messages of players may hold markup.
+
+    Args:
+        run: the run.
+        sections: its sections.
+        answers: the section on the models that answered, if any did.
+        drawings: the figures of each section.
+        tables: the tables of each part of the page.
+        **texts: further variables of the template.
+    """
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
         autoescape=True,
@@ -152,17 +166,16 @@ def _render_page(
     )
     manifest = run.manifest
     style = "\n" + (Path(__file__).parent / "page.css").read_text(encoding="utf-8").rstrip("\n") + "\n"
-    shown = [drawing for found in drawings.values() for drawing in found]
-    rows = [row for found in tables.values() for one in found for row in one.table.rows]
+    all_drawings = _flatten(drawings)
+    rows = [row for filed in _flatten(tables) for row in filed.table.rows]
     return environment.get_template("page.jinja").render(
         run=run,
         manifest=manifest,
         sections=sections,
         drawings=drawings,
-        plotted={drawing.name for drawing in shown if plotted(drawing.figure)},
+        plotted={drawing.name for drawing in all_drawings if plotted(drawing.figure)},
         tables=tables,
-        published=any(row.published for row in rows) or any(drawing.published for drawing in shown),
-        again=[*_branched(run), again],
+        published=any(row.published for row in rows) or any(drawing.published for drawing in all_drawings),
         invalid={} if answers is None else answers.invalid,
         cut_off={} if answers is None else answers.cut_off,
         scripted=all(kind == "scripted" for kind in manifest["policies"].values()),
@@ -171,72 +184,80 @@ def _render_page(
         conditions=_condition_rows(run, sections, answers),
         switches=[line for section in sections for line in _switches(run, section)],
         methods=methods(run, sections, answers),
-        versions=manifest["sessions"][-1]["versions"] if manifest["sessions"] else {},
-        papers=_papers(sections, tables, shown),
-        cited=cited,
+        versions=run_versions(run),
         study_text=run.study_text,
-        faults=faults,
         policy=f"default-src 'none'; img-src data:; style-src 'sha256-{_sha256(style)}'",
         style=style,
+        **texts,
     )
 
 
 def _switches(run: Run, section: ScenarioSection[Any]) -> list[tuple[str, str]]:
-    """What the presets of a scenario's conditions set, and what all of these have besides: a name and a text each."""
-    mine = [one for one in run.conditions if one.scenario == section.scenario.name]
-    title, shared = section.scenario.title, shared_switches(mine)
-    told = [(f"{title}, preset {name}", switched_text(of) or "the defaults") for name, of in presets(mine).items()]
-    return [*told, *([(f"{title}, besides in every condition", switched_text(shared))] if shared else [])]
+    """The settings of the presets that a scenario's conditions use, and those that all conditions share.
+
+    Returns:
+        A name and a text for each preset, and for the shared settings if there are any.
+    """
+    conditions = [condition for condition in run.conditions if condition.scenario == section.scenario.name]
+    title, shared = section.scenario.title, shared_switches(conditions)
+    switches = [
+        (f"{title}, preset {name}", switched_text(of) or "the defaults") for name, of in presets(conditions).items()
+    ]
+    return [*switches, *([(f"{title}, besides in every condition", switched_text(shared))] if shared else [])]
 
 
 def _sha256(text: str) -> str:
-    """A hash as a content security policy writes it."""
+    """The hash of a text in the form of content security policies."""
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def _commands(run: Run) -> list[str]:
-    """The commands that played a run, each once; what began it before folders were recorded gets its folder."""
-    told = [session["command"] for session in run.manifest["sessions"] if session["command"]] or ["llm-coop run STUDY"]
+    """The commands that played a run, each once; an old command that does not name the run's folder gets it."""
+    commands = [session["command"] for session in run.manifest["sessions"] if session["command"]] or [
+        "llm-coop run STUDY"
+    ]
     where = shlex.join(["-o", str(run.folder)])
-    return list(dict.fromkeys(one if " -o " in one else f"{one} {where}" for one in told))
+    return list(dict.fromkeys(command if " -o " in command else f"{command} {where}" for command in commands))
 
 
 def _branched(run: Run) -> list[str]:
-    """The commands that played a run; what branched another run is that, and not how its own folder is continued."""
+    """The commands that played a run; for a branched run, those that branch the other run again."""
     origin = run.manifest.get(BRANCH)
     if origin is None:
         return _commands(run)
     begun = ["llm-coop", "branch", origin["run"], "--at", str(origin["at"]), "--arms", str(run.folder / STUDY)]
-    names = dict.fromkeys(one.branch["condition"] for one in run.conditions if one.branch is not None)
+    names = dict.fromkeys(condition.branch["condition"] for condition in run.conditions if condition.branch is not None)
     begun += [word for name in names for word in ("--only", name)]
-    begun += next((one.split() for one in reversed(run.manifest["given"]) if one.startswith("--episodes ")), [])
-    # After "llm-coop run FOLDER" stands how models were reached.
-    return list(dict.fromkeys(shlex.join([*begun, *shlex.split(told)[3:]]) for told in _commands(run)))
+    begun += next(
+        (argument.split() for argument in reversed(run.manifest["given"]) if argument.startswith("--episodes ")), []
+    )
+    # The words after "llm-coop run FOLDER" say how models were reached.
+    return list(dict.fromkeys(shlex.join([*begun, *shlex.split(command)[3:]]) for command in _commands(run)))
 
 
 def _condition_rows(
     run: Run, sections: Sequence[ScenarioSection[Any]], answers: AnswersSection | None
 ) -> list[dict[str, str]]:
-    """What the page says of each condition."""
+    """The rows of the page's table of conditions."""
     shared = {
-        name: shared_switches(one for one in run.conditions if one.scenario == name)
-        for name in {one.scenario for one in run.conditions}
+        name: shared_switches(condition for condition in run.conditions if condition.scenario == name)
+        for name in {condition.scenario for condition in run.conditions}
     }
-    played = episode_rows(sections)
-    seeds = {one.condition.name: one.seeds for section in sections for one in section.conditions}
+    rows = episode_rows(sections)
+    arm_seeds = {arm.condition.name: arm.seeds for section in sections for arm in section.conditions}
     return [
         {
-            "title": one.title,
-            "name": one.name,
-            "scenario": one.spec.title,
-            "settings": condition_text(one, shared[one.scenario]),
-            "policies": seats_text(one),
-            "prompts": prompts_text(run, one),
-            "episodes": of_all(len(there := seeds.get(one.name, [])), len(one.seeds)),
-            "seeds": f"seed{'s' * (len(there) > 1)} {seeds_text(there, 5)}" if there else "",
-            "rows": played.get(one.name, ""),
-            "invalid": "" if answers is None else answers.invalid.get(one.name, ""),
-            "cut_off": "" if answers is None else answers.cut_off.get(one.name, ""),
+            "title": condition.title,
+            "name": condition.name,
+            "scenario": condition.spec.title,
+            "settings": condition_text(condition, shared[condition.scenario]),
+            "policies": seats_text(condition),
+            "prompts": prompts_text(run, condition),
+            "episodes": episodes_of_text(len(seeds := arm_seeds.get(condition.name, [])), len(condition.seeds)),
+            "seeds": f"seed{'s' * (len(seeds) > 1)} {seeds_text(seeds, 5)}" if seeds else "",
+            "rows": rows.get(condition.name, ""),
+            "invalid": "" if answers is None else answers.invalid.get(condition.name, ""),
+            "cut_off": "" if answers is None else answers.cut_off.get(condition.name, ""),
         }
-        for one in run.conditions
+        for condition in run.conditions
     ]

@@ -1,4 +1,4 @@
-"""What a report is to be cited with: this software, and the papers that its study names, as BibTeX."""
+"""Citations of a report as BibTeX: this software, and the papers that its study names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,14 @@ _ARXIV = re.compile(r"arXiv:? ?(\d{4}\.\d{4,5})")
 
 
 class Paper(NamedTuple):
-    """A paper: what texts call it, its full reference, its entry in BibTeX, and how else it may be named."""
+    """A paper.
+
+    Attributes:
+        short: its name in texts, such as `"Wu et al. 2024"`.
+        full: its full reference.
+        bibtex: its BibTeX entry.
+        other: its arXiv number, by which a study may name it too; empty without one.
+    """
 
     short: str
     full: str
@@ -80,8 +87,8 @@ PAN_2024 = Paper(
 PAPERS = (WU_2024, CALVANO_2020, FISH_2024, PAN_2024)
 
 
-def software() -> str:
-    """This software's entry."""
+def software_entry() -> str:
+    """The BibTeX entry of this software."""
     return f"""@software{{llm_coop_envs,
   title = {{{TITLE}}},
   author = {{{{{AUTHORS}}}}},
@@ -90,17 +97,22 @@ def software() -> str:
 
 
 def named_papers(texts: Iterable[str]) -> list[Paper]:
-    """The known papers that some texts name."""
+    """The papers of `PAPERS` that some text names."""
     texts = list(texts)
-    return [one for one in PAPERS if any(name and name in text for name in (one.short, one.other) for text in texts)]
+    return [
+        paper for paper in PAPERS if any(name and name in text for name in (paper.short, paper.other) for text in texts)
+    ]
 
 
 def entries(source: str, papers: Iterable[Paper] = ()) -> list[str]:
-    """The entries of this software, of some papers, and of those that a study's `source` names, known or by number."""
-    found = list(dict.fromkeys([*named_papers([source]), *papers]))
-    known = {one.other for one in found}
-    numbers = dict.fromkeys(number for number in _ARXIV.findall(source) if number not in known)
+    """BibTeX entries of this software, of the papers that a study's `source` names, and of further papers.
+
+    A paper that only its arXiv number names, as in "arXiv 2404.00806", gets an entry with nothing but the number.
+    """
+    cited = list(dict.fromkeys([*named_papers([source]), *papers]))
+    cited_numbers = {paper.other for paper in cited}
+    numbers = dict.fromkeys(number for number in _ARXIV.findall(source) if number not in cited_numbers)
     plain = [
         f"@misc{{arxiv{n.replace('.', '_')},\n  eprint = {{{n}}},\n  archivePrefix = {{arXiv}}\n}}" for n in numbers
     ]
-    return [software(), *(one.bibtex for one in found), *plain]
+    return [software_entry(), *(paper.bibtex for paper in cited), *plain]

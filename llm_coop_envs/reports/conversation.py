@@ -1,4 +1,4 @@
-"""The conversation by round, as points in a plane."""
+"""Figure of the conversation: the talk of each round as a point in a plane."""
 
 from __future__ import annotations
 
@@ -11,60 +11,64 @@ import numpy as np
 
 from llm_coop_envs.render.charts.curves import Curve, Dots, Panel, draw_panels
 from llm_coop_envs.render.charts.style import FAINT
-from llm_coop_envs.reports.embedding import Embed, Plane, plane, tf_idf
+from llm_coop_envs.reports.embedding import Embed, Plane, project, tf_idf_vectors
 from llm_coop_envs.reports.section import Drawing, NotDrawn, PlayedCondition, ScenarioSection
 
-#: At most so many points for an episode; longer ones have several rounds in a point.
+#: The most points of an episode; in longer episodes a point stands for several rounds.
 MOST_POINTS = 40
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Text:
-    """What was said in one stretch of rounds of an episode."""
+    """The messages of one stretch of rounds of an episode, joined; `round` is the middle of the stretch."""
 
     condition: str
     round: float
     text: str
 
 
-def conversation(
+def draw_conversation(
     sections: Sequence[ScenarioSection[Any]], embed: Embed | None = None, method: str = "TF-IDF"
 ) -> list[Drawing]:
-    """What was said in each round, in the plane of its two main directions.
+    """Draw the talk of each round in the plane of its two main directions, a figure for each scenario.
 
     Args:
-        sections: the run's.
+        sections: the run's sections.
         embed: makes vectors of texts; TF-IDF by default.
-        method: what the caption calls it.
+        method: the name of that method in captions.
+
+    Raises:
+        NotDrawn: no scenario has three different texts.
     """
-    found = []
+    drawings = []
     for section in sections:
-        conditions = [one for one in section.conditions if any(one.said)]
-        rounds = [number for one in conditions for said in one.said for number, _ in said]
+        conditions = [arm for arm in section.conditions if any(arm.said)]
+        rounds = [number for arm in conditions for messages in arm.said for number, _ in messages]
         width = _width(rounds) if rounds else 1
-        texts = [text for one in conditions for text in _texts(one, min(rounds), width)]
+        texts = [text for arm in conditions for text in _texts(arm, min(rounds), width)]
         if len({text.text for text in texts}) >= 3:
-            vectors = (embed or tf_idf)([text.text for text in texts])
-            found.append(_drawing(section, conditions, texts, plane(vectors), method, width))
-    if not found:
+            vectors = (embed or tf_idf_vectors)([text.text for text in texts])
+            drawings.append(_drawing(section, conditions, texts, project(vectors), method, width))
+    if not drawings:
         raise NotDrawn("nobody said three different things in the run")
-    return found
+    return drawings
 
 
-def _texts(one: PlayedCondition[Any], first: int, width: int) -> list[_Text]:
+def _texts(arm: PlayedCondition[Any], first: int, width: int) -> list[_Text]:
+    """Join the messages of each episode in stretches of `width` rounds, counted from round `first`."""
     texts = []
-    for said in one.said:
+    for messages in arm.said:
         stretches: dict[int, list[str]] = {}
-        for number, text in said:
+        for number, text in messages:
             stretches.setdefault((number - first) // width, []).append(text)
         for stretch, parts in sorted(stretches.items()):
             middle = first + stretch * width + (width - 1) / 2
-            texts.append(_Text(condition=one.condition.name, round=middle, text="\n".join(parts)))
+            texts.append(_Text(condition=arm.condition.name, round=middle, text="\n".join(parts)))
     return texts
 
 
 def _width(rounds: Sequence[int]) -> int:
-    """How many rounds a point stands for."""
+    """The number of rounds in a point."""
     return math.ceil((max(rounds) - min(rounds) + 1) / MOST_POINTS)
 
 
@@ -72,26 +76,26 @@ def _drawing(
     section: ScenarioSection[Any],
     conditions: Sequence[PlayedCondition[Any]],
     texts: Sequence[_Text],
-    found: Plane,
+    projection: Plane,
     method: str,
     width: int,
 ) -> Drawing:
     scale = (min(text.round for text in texts), max(text.round for text in texts))
-    size = np.abs(found.points).max(axis=0)
+    size = np.abs(projection.points).max(axis=0)
     spans = [(-1.08 * value, 1.08 * value) if value > 0 else (-1.0, 1.0) for value in size.tolist()]
     panels = []
-    for one in conditions:
-        mine = [i for i, text in enumerate(texts) if text.condition == one.condition.name]
-        points = found.points[mine]
-        rounds = np.array([texts[i].round for i in mine])
+    for arm in conditions:
+        indices = [i for i, text in enumerate(texts) if text.condition == arm.condition.name]
+        points = projection.points[indices]
+        rounds = np.array([texts[i].round for i in indices])
         centres = np.array([points[rounds == value].mean(axis=0) for value in np.unique(rounds)])
-        several = len(one.said) > 1
+        several = len(arm.said) > 1
         panels.append(
             Panel(
-                title=one.title,
-                note=f"here, {one.who} (n = {len(one.seeds)})",
-                x_label=f"direction 1 ({100 * found.shares[0]:.0f} % of the variance)",
-                y_label=f"direction 2 ({100 * found.shares[1]:.0f} %)",
+                title=arm.title,
+                note=f"here, {arm.who} (n = {len(arm.seeds)})",
+                x_label=f"direction 1 ({100 * projection.shares[0]:.0f} % of the variance)",
+                y_label=f"direction 2 ({100 * projection.shares[1]:.0f} %)",
                 curves=[
                     Curve(
                         label="mean of the episodes, round by round" if several else "round by round",

@@ -1,4 +1,4 @@
-"""The data beside a report's page: each table and figure as CSV, the episodes behind them, and what describes both.
+"""Data files beside a report's page: each table and figure as CSV, the episodes behind them, and their description.
 
 The folder is a data package (Frictionless Data Package 2.0, `datapackage.json`). The same run gives the same bytes.
 """
@@ -44,7 +44,7 @@ CELLS: Mapping[str, str] = {
     "conditions": "Names of the conditions whose episodes it is computed from, between spaces; missing: published.",
     "episodes": "The rows of episodes.csv that it is computed from, the head being row 1 (RFC 7111).",
 }
-"""The columns of a table's file, which has a row for each of its cells."""
+"""The columns of a table's file, which has a row for each cell."""
 _FILES: Mapping[str, str] = {
     "events": "File of the episode's events in the run folder.",
     "sha256": "SHA-256 of that file as the run recorded it; missing if it did not.",
@@ -54,12 +54,12 @@ _TYPES = {"int": "integer", "float": "number", "double": "number", "bool": "bool
 
 @dataclass(frozen=True, kw_only=True)
 class Filed:
-    """A table of the page, with its file.
+    """A table of the page with its file.
 
     Attributes:
         table: the table.
-        file: its file's name.
-        played: the rows of each condition's episodes in `episodes.csv`, by name.
+        file: the name of its file.
+        played: the rows of each condition's episodes in `episodes.csv`, by the condition's name.
     """
 
     table: ReportTable
@@ -67,39 +67,39 @@ class Filed:
     played: Mapping[str, str]
 
     def data(self, row: int) -> str:
-        """Where the cells of a row stand (RFC 7111: the head of a CSV file is its row 1)."""
+        """The link to the cells of a row in the table's file (RFC 7111: the head of a CSV file is its row 1)."""
         width = len(self.table.head) - 1
         return f"{self.file}#row={2 + row * width}-{1 + (row + 1) * width}"
 
     def rows_of(self, conditions: Iterable[str]) -> str:
-        """The rows of the conditions' episodes; empty without any."""
+        """The rows of the conditions' episodes in `episodes.csv`; empty without any."""
         return ";".join(self.played[name] for name in conditions if name in self.played)
 
     def episodes(self, conditions: Iterable[str]) -> str:
-        """Where the conditions' episodes stand; empty without any."""
+        """The link to the conditions' episodes in `episodes.csv`; empty without any."""
         rows = self.rows_of(conditions)
         return f"{EPISODES}.csv#row={rows}" if rows else ""
 
     def cells(self) -> list[Row]:
-        """A row for each cell, with the columns of `CELLS`."""
+        """The rows of the table's file, one for each cell, with the columns of `CELLS`."""
         return [
-            {"row": number, "name": row.name, "below": row.below, **self._cell(row, place)}
+            {"row": number, "name": row.name, "below": row.below, **self._cell(row, column_index)}
             for number, row in enumerate(self.table.rows, 1)
-            for place in range(len(row.cells))
+            for column_index in range(len(row.cells))
         ]
 
-    def _cell(self, row: TableRow, place: int) -> Row:
-        cell = row.cells[place]
-        columns = self.table.columns[place : place + 1]
+    def _cell(self, row: TableRow, column_index: int) -> Row:
+        cell = row.cells[column_index]
+        columns = self.table.columns[column_index : column_index + 1]
         conditions = row.conditions or ([] if row.published else columns)
         number = cell.number
-        known = isinstance(number, Interval)
+        has_interval = isinstance(number, Interval)
         return {
-            "column": self.table.head[1 + place],
+            "column": self.table.head[1 + column_index],
             "text": cell.text,
             "about": cell.below,
             "value": number.mean if isinstance(number, Interval) else _number(cell.text) if number is None else number,
-            **{name: getattr(number, name) if known else None for name in ("low", "high", "n")},
+            **{name: getattr(number, name) if has_interval else None for name in ("low", "high", "n")},
             "conditions": " ".join(conditions) or None,
             "episodes": self.rows_of(conditions) or None,
         }
@@ -114,31 +114,31 @@ def _number(text: str) -> float | None:
 
 def episode_rows(sections: Sequence[ScenarioSection[Any]]) -> dict[str, str]:
     """The rows of each condition's episodes in `episodes.csv`, by the condition's name."""
-    found, at = {}, 2
-    for one in _conditions(sections):
-        last = at + len(one.seeds) - 1
-        found[one.condition.name] = f"{at}-{last}" if last > at else str(at)
+    rows, at = {}, 2
+    for arm in _arms(sections):
+        last = at + len(arm.seeds) - 1
+        rows[arm.condition.name] = f"{at}-{last}" if last > at else str(at)
         at = last + 1
-    return found
+    return rows
 
 
-def _conditions(sections: Sequence[ScenarioSection[Any]]) -> list[PlayedCondition[Any]]:
-    return [one for section in sections for one in section.conditions]
+def _arms(sections: Sequence[ScenarioSection[Any]]) -> list[PlayedCondition[Any]]:
+    return [arm for section in sections for arm in section.conditions]
 
 
 def file_tables(tables: Mapping[str, Sequence[ReportTable]], played: Mapping[str, str]) -> dict[str, list[Filed]]:
-    """Give each table of the page a file.
+    """Name a file for each table of the page.
 
     Args:
         tables: the tables by their part of the page.
-        played: as `episode_rows` gives it.
+        played: the rows of each condition's episodes, from `episode_rows`.
     """
     return {
         part: [
             Filed(table=table, file=f"tables/{_slug(part)}_{number}_{_slug(table.title)}.csv", played=played)
-            for number, table in enumerate(found, 1)
+            for number, table in enumerate(part_tables, 1)
         ]
-        for part, found in tables.items()
+        for part, part_tables in tables.items()
     }
 
 
@@ -154,84 +154,94 @@ def data_files(
     *,
     intact: bool = False,
 ) -> dict[str, bytes]:
-    """All data of a report, by file name: what the page shows, what it was computed from, and `datapackage.json`.
+    """Make all data files of a report: tables and figures, the data behind them, and `datapackage.json`.
 
     Args:
         run: the run.
         sections: the run's sections.
         tables: the tables of the page.
         drawings: the figures of the page.
-        intact: whether all recorded files of the run are as it wrote them.
+        intact: whether no recorded file of the run was changed since the run wrote it.
+
+    Returns:
+        The content of each file by its name.
 
     Raises:
         RunError: an episode is damaged.
     """
-    conditions = _conditions(sections)
-    made: dict[str, pa.Table] = {EPISODES: as_table([row for one in conditions for row in _played(run, one)])}
-    unflagged = [row for one in conditions if one.unflagged is not None for row in one.unflagged.metrics]
-    if unflagged:
-        made[UNFLAGGED] = as_table(unflagged)
-    made.update(_run_tables(run, intact))
-    columns = {name: table.column_names for name, table in made.items()}
-    shown = {one.file: as_table(one.cells(), CELLS) for one in tables if one.table.rows}
-    shown |= {
-        f"{one.name}.csv": as_table(rows, PLOTTED)
-        for one in drawings
-        if (rows := [_plain(row) for row in plotted(one.figure)])
+    run_tables = _run_tables(run, _arms(sections), intact)
+    page_tables = {filed.file: as_table(filed.cells(), CELLS) for filed in tables if filed.table.rows}
+    figure_tables = {
+        f"{drawing.name}.csv": as_table(rows, PLOTTED)
+        for drawing in drawings
+        if (rows := [_plain(row) for row in plotted(drawing.figure)])
     }
-    described = [
+    columns = {name: table.column_names for name, table in run_tables.items()}
+    book = [
         *(row | {"meaning": row["meaning"] or _FILES.get(row["column"], "")} for row in code_book(run, columns)),
-        *_described("tables", CELLS),
-        *_described("figures", PLOTTED),
+        *_book_rows("tables", CELLS),
+        *_book_rows("figures", PLOTTED),
     ]
-    book = as_table(described)
-    meanings = {(row["table"], row["column"]): row["meaning"] for row in described}
+    meanings = {(row["table"], row["column"]): row["meaning"] for row in book}
+    # The name of each file, the name under which the code book describes its columns, and its table.
+    csv_files = [
+        *((f"{name}.csv", name, table) for name, table in {**run_tables, CODE_BOOK: as_table(book)}.items()),
+        *((name, "tables", table) for name, table in page_tables.items()),
+        *((name, "figures", table) for name, table in figure_tables.items()),
+    ]
     files, resources = {}, []
-    for path, table in ({f"{name}.csv": one for name, one in (made | {CODE_BOOK: book}).items()} | shown).items():
-        kind = path.removesuffix(".csv") if path not in shown else "tables" if path.startswith("tables/") else "figures"
-        fields = [_field(one, meanings.get((kind, one.name), "")) for one in table.schema]
-        files[path] = _csv(table)
-        resources.append(_resource(path, files[path], "csv", fields))
-    for path, text in ((STUDY, run.study_text), (CONFIGURATION, _configuration(run))):
-        files[path] = text.encode()
-        resources.append(_resource(path, files[path], "yaml"))
+    for name, book_name, table in csv_files:
+        fields = [_field(column, meanings.get((book_name, column.name), "")) for column in table.schema]
+        files[name] = _csv(table)
+        resources.append(_resource(name, files[name], "csv", fields))
+    for name, text in ((STUDY, run.study_text), (CONFIGURATION, _configuration(run))):
+        files[name] = text.encode()
+        resources.append(_resource(name, files[name], "yaml"))
     package = {**_head(run), "resources": resources}
     files[PACKAGE] = (json.dumps(package, indent=1, ensure_ascii=False) + "\n").encode()
     return files
 
 
-def _played(run: Run, one: PlayedCondition[Any]) -> list[Row]:
-    """The measures of a condition's episodes, with the files that they are computed from."""
+def _run_tables(run: Run, arms: Sequence[PlayedCondition[Any]], intact: bool) -> dict[str, pa.Table]:
+    """The tables behind the page by name: episodes, those without flagged choices, rounds, messages and answers.
+
+    The last three are those that the run wrote if nothing was changed, else they are made from the events.
+    """
+    import pyarrow.parquet as pq
+
+    tables = {EPISODES: as_table([row for arm in arms for row in _episode_metrics(run, arm)])}
+    unflagged = [row for arm in arms if arm.unflagged is not None for row in arm.unflagged.metrics]
+    if unflagged:
+        tables[UNFLAGGED] = as_table(unflagged)
+
+    def is_copied(name: str) -> bool:
+        return name in (MESSAGES, ANSWERS) or name.startswith(f"{ROUNDS}_")
+
+    paths = sorted(path for path in run.folder.glob("*.parquet") if is_copied(path.stem))
+    if run.complete and paths and intact:
+        return tables | {path.stem: pq.read_table(path) for path in paths}
+    return tables | {path.stem: table for path, table in sorted(make_tables(run).items()) if is_copied(path.stem)}
+
+
+def _episode_metrics(run: Run, arm: PlayedCondition[Any]) -> list[Row]:
+    """The measures of an arm's episodes, with the events files that they are computed from."""
     rows = []
-    for metrics in one.metrics:
+    for metrics in arm.metrics:
         file = run.events_name(metrics["condition"], metrics["seed"])
         _, _, digest = run.manifest["files"].get(file, "").partition(" ")
         rows.append({"events": file, "sha256": digest or None, **metrics})
     return rows
 
 
-def _run_tables(run: Run, intact: bool) -> dict[str, pa.Table]:
-    """Rounds, messages and answers: as the run wrote them if that is untouched, else made from the events."""
-    import pyarrow.parquet as pq
-
-    def wanted(name: str) -> bool:
-        return name in (MESSAGES, ANSWERS) or name.startswith(f"{ROUNDS}_")
-
-    paths = sorted(path for path in run.folder.glob("*.parquet") if wanted(path.stem))
-    if run.complete and paths and intact:
-        return {path.stem: pq.read_table(path) for path in paths}
-    return {path.stem: table for path, table in sorted(make_tables(run).items()) if wanted(path.stem)}
-
-
 def _plain(row: Row) -> Row:
-    """A row of what is drawn, without NaN and with plain numbers."""
+    """A row of plotted data with plain numbers, and `None` in place of NaN."""
     return {
         name: value if value is None or isinstance(value, str) else None if value != value else float(value)
         for name, value in row.items()
     }
 
 
-def _described(table: str, columns: Mapping[str, str]) -> list[Row]:
+def _book_rows(table: str, columns: Mapping[str, str]) -> list[Row]:
     return [{"table": table, "column": name, "meaning": meaning, "unit": ""} for name, meaning in columns.items()]
 
 
@@ -239,10 +249,10 @@ def _csv(table: pa.Table) -> bytes:
     import pyarrow as pa
     from pyarrow import csv
 
-    for place, field in enumerate(table.schema):
+    for index, field in enumerate(table.schema):
         if pa.types.is_nested(field.type):  # paths of prices, which CSV has no form for
-            texts = [None if value is None else json.dumps(value) for value in table.column(place).to_pylist()]
-            table = table.set_column(place, field.name, pa.array(texts, pa.string()))
+            texts = [None if value is None else json.dumps(value) for value in table.column(index).to_pylist()]
+            table = table.set_column(index, field.name, pa.array(texts, pa.string()))
     out = io.BytesIO()
     csv.write_csv(table, out)
     return out.getvalue()
@@ -268,27 +278,32 @@ def _resource(path: str, content: bytes, form: str, fields: Sequence[Mapping[str
 
 
 def _configuration(run: Run) -> str:
-    """All that was set, of every condition, as YAML."""
+    """The run's configuration with all settings of every condition, as YAML."""
     manifest = run.manifest
-    kept = (
+    fields = (
         *("study", "description", "source", "settles", "seed", "given", "measures", "primary"),
         *("policies", "models", "digest"),
     )
-    told = {name: manifest[name] for name in kept if manifest.get(name)}
+    configuration = {name: manifest[name] for name in fields if manifest.get(name)}
     return yaml.safe_dump(
-        {**told, "versions": _versions(run), "conditions": [one.to_json() for one in run.conditions]},
+        {
+            **configuration,
+            "versions": run_versions(run),
+            "conditions": [condition.to_json() for condition in run.conditions],
+        },
         sort_keys=False,
         allow_unicode=True,
         width=120,
     )
 
 
-def _versions(run: Run) -> dict[str, Any]:
+def run_versions(run: Run) -> dict[str, Any]:
+    """The versions of packages in the run's last session; empty before the first."""
     return run.manifest["sessions"][-1]["versions"] if run.manifest["sessions"] else {}
 
 
 def _head(run: Run) -> dict[str, Any]:
-    """What the package says of itself."""
+    """The properties of the data package but its resources."""
     manifest = run.manifest
     return {
         "$schema": "https://datapackage.org/profiles/2.0/datapackage.json",
@@ -297,6 +312,6 @@ def _head(run: Run) -> dict[str, Any]:
         "description": manifest["description"] or f"A run of the study {manifest['study']}.",
         "keywords": ["llm-coop-envs", "multi-agent", "simulation"],
         **({"sources": [{"title": manifest["source"]}]} if manifest.get("source") else {}),
-        "versions": _versions(run),
+        "versions": run_versions(run),
         "study_digest": manifest["digest"],
     }

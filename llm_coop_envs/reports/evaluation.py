@@ -1,4 +1,4 @@
-"""Two policies on the same seeds: what each comes to, and by how much they differ."""
+"""Evaluation of policies on the same seeds, and comparison of two of them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ class Evaluation:
 
     Attributes:
         policy: its full name.
-        rows: one per seed: `seed`, `return_mean` (the players' mean sum of rewards) and the scenario's measures.
+        rows: a row per seed with `seed`, `return_mean` (the sum of rewards, averaged over players) and the scenario's
+            measures.
     """
 
     policy: str
@@ -39,11 +40,13 @@ class Evaluation:
         return mean_interval(values_of(self.rows, measure))
 
     def comparison(self, other: Evaluation, measure: str) -> Comparison:
-        """By how much the measure is above another policy's, seed by seed."""
-        both = zip(values_of(other.rows, measure), values_of(self.rows, measure), strict=True)
-        pairs = [(theirs, mine) for theirs, mine in both if theirs is not None and mine is not None]
-        first, second = zip(*pairs, strict=True) if pairs else ((), ())
-        return Comparison(measure=measure, first=first, second=second)
+        """Compare a measure with another policy's, seed by seed."""
+        return Comparison.by_key(measure, other.values_by_seed(measure), self.values_by_seed(measure))
+
+    def values_by_seed(self, measure: str) -> dict[int, float]:
+        """A measure's values by seed, without the seeds that have none."""
+        pairs = zip(self.rows, values_of(self.rows, measure), strict=True)
+        return {row["seed"]: value for row, value in pairs if value is not None}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,10 +54,10 @@ class Contest:
     """Policies that play the same seeds of one scenario, each in all seats.
 
     Attributes:
-        scenario: its name.
-        settings: of the scenario, by name; `preset` may be among them.
-        policies: as in studies; afterwards their full names.
-        options: of the first policy.
+        scenario: the scenario's name.
+        settings: its settings by name; `preset` may be among them.
+        policies: policies as in studies; replaced by their full names.
+        options: the options of the first policy.
 
     Raises:
         LlmCoopError: there is no such scenario or policy, or a setting is impossible.
@@ -66,7 +69,7 @@ class Contest:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Find out, before anything starts, whether all can play."""
+        """Check that every policy can play, before any episode starts."""
         names = tuple(full_name(self.scenario, name) for name in self.policies)
         object.__setattr__(self, "policies", names)
         for name in names:
@@ -78,7 +81,7 @@ class Contest:
         """Play every policy with every seed.
 
         Args:
-            seeds: the environment's.
+            seeds: seeds of the environment.
             tell: called after each episode.
 
         Raises:
@@ -88,12 +91,12 @@ class Contest:
         for name, condition in zip(self.policies, self._conditions(seeds), strict=True):
             rows = []
             for seed in seeds:
-                # Both policies draw the same numbers.
-                same = np.random.SeedSequence([seed, 1])
-                played = run_coroutine(play_episode(0, condition, seed, policy_seed=same))
-                total = float(np.mean(list(played.returns.values())))
-                measures = {**condition.spec.episode_metrics(played.events), **played.measures}
-                rows.append({"seed": seed, "return_mean": total, **measures})
+                # All policies draw the same random numbers.
+                policy_seed = np.random.SeedSequence([seed, 1])
+                episode = run_coroutine(play_episode(0, condition, seed, policy_seed=policy_seed))
+                return_mean = float(np.mean(list(episode.returns.values())))
+                measures = {**condition.spec.episode_metrics(episode.events), **episode.measures}
+                rows.append({"seed": seed, "return_mean": return_mean, **measures})
                 tell()
             results.append(Evaluation(policy=name, rows=tuple(rows)))
         return results
@@ -110,20 +113,20 @@ class Contest:
                 settings=env.settings.to_json(),
                 changed=self.settings,
                 preset=None,
-                seats=((EVERYONE, (make_player(self.scenario, name, own),)),),
+                seats=((EVERYONE, (make_player(self.scenario, name, policy_options),)),),
                 seeds=tuple(seeds),
             )
-            for number, (name, own) in enumerate(zip(self.policies, options, strict=True))
+            for number, (name, policy_options) in enumerate(zip(self.policies, options, strict=True))
         ]
 
 
 def to_json(contest: Contest, results: Sequence[Evaluation], command: str) -> dict[str, Any]:
-    """Everything as plain data, with the versions."""
+    """A contest and its results as plain data, with the command and the versions of packages."""
     return {
         "scenario": contest.scenario,
         "settings": dict(contest.settings),
         "options": dict(contest.options),
         "command": command,
         "versions": versions(),
-        "policies": [{"policy": one.policy, "episodes": list(one.rows)} for one in results],
+        "policies": [{"policy": result.policy, "episodes": list(result.rows)} for result in results],
     }

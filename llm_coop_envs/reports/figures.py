@@ -1,4 +1,4 @@
-"""From a folder to its figures: what can be drawn is drawn, and what cannot is told with the reason."""
+"""Figures of a folder as files: those that can be drawn, and for each other one the reason why it cannot."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from llm_coop_envs.core.registry import scenarios
 from llm_coop_envs.errors import RunError, SettingsError
 from llm_coop_envs.render.charts.style import FORMATS, need_matplotlib, picture
 from llm_coop_envs.reports import grids
-from llm_coop_envs.reports.conversation import conversation
+from llm_coop_envs.reports.conversation import draw_conversation
 from llm_coop_envs.reports.embedding import Embed
 from llm_coop_envs.reports.run_sections import new_section, read_run
 from llm_coop_envs.reports.section import FigureKind, NotDrawn, ScenarioSection
@@ -29,38 +29,39 @@ class FolderKind:
     """A kind of folder that figures are drawn from.
 
     Attributes:
-        holds: what such a folder holds, in words.
-        fits: whether a folder is one.
-        known: all figures that such folders may have, with what each shows.
-        read: from a folder to its figures, and how many episodes it lacks. Takes the options of the conversation.
+        holds: the content of such folders, in words.
+        fits: tells whether a folder is of this kind.
+        about_figures: gives a few words on each figure that such folders may have, by the figure's name.
+        read: reads a folder and gives its figures and the number of episodes that it lacks. It takes the options of the
+            conversation, `embed` and `method`.
     """
 
     holds: str
     fits: Callable[[Path], bool]
-    known: Callable[[], Mapping[str, str]]
+    about_figures: Callable[[], Mapping[str, str]]
     read: Callable[..., tuple[list[FigureKind], int]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class DrawnFigures:
-    """What was drawn.
+    """The outcome of drawing the figures of a folder.
 
     Attributes:
-        folder: where the files are.
-        drawn: the names of the files without ending, by figure.
-        left: why a figure was not drawn, by figure.
-        missing: how many episodes the run lacks.
+        folder: the folder of the files.
+        drawn: the names of the files of each figure, without ending.
+        not_drawn: the reason why a figure was not drawn, by the figure's name.
+        missing: the number of episodes that the run lacks.
     """
 
     folder: Path
     drawn: dict[str, list[str]]
-    left: dict[str, str]
+    not_drawn: dict[str, str]
     missing: int = 0
 
 
 def known_figures() -> dict[str, str]:
-    """All figures by name, with what each shows."""
-    return {name: about for kind in folder_kinds() for name, about in kind.known().items()}
+    """A few words on each figure of all kinds of folders, by the figure's name."""
+    return {name: about for kind in folder_kinds() for name, about in kind.about_figures().items()}
 
 
 def draw_figures(
@@ -76,63 +77,63 @@ def draw_figures(
 
     Args:
         folder: a run folder of `llm-coop run`, or a folder with Q-learning sessions.
-        out: where to write; `folder/figures` by default.
+        out: the folder to write to; `folder/figures` by default.
         only: names from `known_figures`; all by default.
         formats: some of `png`, `pdf`, `svg`.
         embed: makes vectors of messages; TF-IDF by default.
-        method: what captions call it.
+        method: the name of that method in captions.
 
     Raises:
         RunError: there is no run, it is damaged or empty, or nothing can be written.
         SettingsError: there is no such figure or format.
         MissingExtra: matplotlib is not installed.
     """
-    known = known_figures()
+    about_figures = known_figures()
     for name in only:
-        if name not in known:
-            raise SettingsError("only", name, f"is no figure; {suggestion(name, known)}")
+        if name not in about_figures:
+            raise SettingsError("only", name, f"is no figure; {suggestion(name, about_figures)}")
     for form in formats:
         if form not in FORMATS:
             raise SettingsError("format", form, f"is no format; known are {', '.join(FORMATS)}")
     need_matplotlib()
-    kinds = folder_kinds()
-    kind = next(kind for kind in kinds if kind.fits(folder))
-    found, missing = kind.read(folder, embed=embed, method=method)
-    figures = {figure.name: figure for figure in found}
+    kind = next(kind for kind in folder_kinds() if kind.fits(folder))
+    figure_kinds, missing = kind.read(folder, embed=embed, method=method)
+    figures = {figure.name: figure for figure in figure_kinds}
     out = out or folder / "figures"
     drawn: dict[str, list[str]] = {}
-    left: dict[str, str] = {}
+    not_drawn: dict[str, str] = {}
     captions = [f"# Figures of {folder.resolve().name}\n"]
-    for name in only or dict.fromkeys([*figures, *known]):
-        if name not in figures:
-            holds = next(one.holds for one in kinds if name in one.known())
-            left[name] = (
-                f"it needs {holds}, which this folder does not hold"
-                if holds != kind.holds
-                else "the run has no finished episode of its scenario"
-            )
-            continue
+    for name in only or dict.fromkeys([*figures, *about_figures]):
         try:
-            drawings = figures[name].draw()
-        except NotDrawn as why:
-            left[name] = str(why)
+            drawings = figures[name].draw() if name in figures else _refuse(name, kind)
+        except NotDrawn as reason:
+            not_drawn[name] = str(reason)
             continue
-        for one in drawings:
+        for drawing in drawings:
             for form in formats:
-                write_whole(out / f"{one.name}.{form}", picture(one.figure, form))
-            captions.append(f"**{one.name}**: {one.caption}\n")
-        drawn[name] = [one.name for one in drawings]
+                write_whole(out / f"{drawing.name}.{form}", picture(drawing.figure, form))
+            captions.append(f"**{drawing.name}**: {drawing.caption}\n")
+        drawn[name] = [drawing.name for drawing in drawings]
     if drawn:
         write_whole(out / CAPTIONS, "\n".join(captions).encode())
-    return DrawnFigures(folder=out, drawn=drawn, left=left, missing=missing)
+    return DrawnFigures(folder=out, drawn=drawn, not_drawn=not_drawn, missing=missing)
+
+
+def _refuse(name: str, kind: FolderKind) -> NoReturn:
+    """Raise `NotDrawn` with the reason why a folder of some kind does not have a figure."""
+    holds = next(other.holds for other in folder_kinds() if name in other.about_figures())
+    if holds == kind.holds:
+        raise NotDrawn("the run has no finished episode of its scenario")
+    raise NotDrawn(f"it needs {holds}, which this folder does not hold")
 
 
 def _study_figures(
     sections: Sequence[ScenarioSection[Any]], embed: Embed | None = None, method: str = ""
 ) -> list[FigureKind]:
     """Each scenario's own figures, and those that all scenarios have."""
-    seeds, temperature = functools.partial(grids.seeds, sections), functools.partial(grids.temperature, sections)
-    talk = functools.partial(conversation, sections, embed, method)
+    seeds = functools.partial(grids.draw_seeds, sections)
+    temperature = functools.partial(grids.draw_temperature, sections)
+    talk = functools.partial(draw_conversation, sections, embed, method)
     return [
         *(figure for section in sections for figure in section.figures()),
         FigureKind(name="seeds", about="one run each, by condition and seed", draw=seeds),
@@ -151,11 +152,14 @@ def _read_study(folder: Path, *, embed: Embed | None, method: str) -> tuple[list
     return _study_figures(sections, embed, method), run.total - len(run.finished())
 
 
-def _study_known() -> dict[str, str]:
-    return {f.name: f.about for f in _study_figures([new_section(scenario) for scenario in scenarios().values()])}
+def _about_study_figures() -> dict[str, str]:
+    sections = [new_section(scenario) for scenario in scenarios().values()]
+    return {figure.name: figure.about for figure in _study_figures(sections)}
 
 
-_STUDY = FolderKind(holds="episodes of a study", fits=lambda folder: True, known=_study_known, read=_read_study)
+_STUDY = FolderKind(
+    holds="episodes of a study", fits=lambda folder: True, about_figures=_about_study_figures, read=_read_study
+)
 
 
 def folder_kinds() -> tuple[FolderKind, ...]:

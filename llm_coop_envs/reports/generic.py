@@ -1,4 +1,4 @@
-"""The section of a scenario that brings none of its own: headline measures, and measures round by round."""
+"""The section of a scenario without one of its own: headline measures, and measures round by round."""
 
 from __future__ import annotations
 
@@ -29,29 +29,29 @@ _NO_COLUMN = ("condition", "seed", "round")
 
 
 class GenericSection(ScenarioSection[list[Row]]):
-    """Keeps each episode's rows of rounds."""
+    """Section that keeps each episode's rows of rounds."""
 
     episode_caption = "The measure that the axis names, by round."
     overview_caption = "The measure that the axis names, by round"
 
     def read(self, episode: EpisodeTables) -> list[Row]:
-        """The rows of its rounds."""
+        """The rows of the episode's rounds."""
         return episode.rounds
 
     def intro(self) -> list[str]:
-        """What this section is."""
+        """A paragraph on what the section shows."""
         return [
             "The measures that this scenario puts first, as means over episodes, and some of its measures round by "
             "round. All measures with their definitions are in the list below."
         ]
 
     def figures(self) -> list[FigureKind]:
-        """One figure: measures round by round."""
+        """A single figure: measures round by round."""
         name = f"{self.scenario.name}-rounds"
         return [FigureKind(name=name, about="measures round by round, with bands", draw=self.rounds)]
 
     def tables(self) -> list[ReportTable]:
-        """One table: the headline measures."""
+        """A single table: the headline measures."""
         measured = self.scenario.measured
         names = [name for name in measured.headline if any(name in row for c in self.conditions for row in c.metrics)]
         if not names:
@@ -60,7 +60,7 @@ class GenericSection(ScenarioSection[list[Row]]):
             ReportTable(
                 title="Headline measures",
                 head=["", *names],
-                rows=[one.row([self.mean_cell(one, name) for name in names]) for one in self.rows],
+                rows=[arm.row([self.mean_cell(arm, name) for name in names]) for arm in self.rows],
                 notes=[
                     "Means over episodes with 95 % intervals.",
                     *(f"{name}: {text}" for name in names if (text := measured.define(name))),
@@ -70,9 +70,13 @@ class GenericSection(ScenarioSection[list[Row]]):
         ]
 
     def rounds(self) -> list[Drawing]:
-        """The mean of some measures in each round, one panel for each."""
-        found = (self._panel(self.conditions, name) for name in self._columns())
-        panels = [marked(panel, self.conditions) for panel in found if panel.curves]
+        """Draw the mean of some measures in each round, a panel per measure.
+
+        Raises:
+            NotDrawn: the rounds hold no numbers that every episode has.
+        """
+        unmarked = (self._panel(self.conditions, name) for name in self._columns())
+        panels = [marked(panel, self.conditions) for panel in unmarked if panel.curves]
         if not panels:
             raise NotDrawn(f"the rounds of {self.scenario.name} have no numbers that every episode has")
         return [
@@ -86,46 +90,47 @@ class GenericSection(ScenarioSection[list[Row]]):
             )
         ]
 
-    def episode_panel(self, one: PlayedCondition[list[Row]], number: int) -> Panel:
-        """The first measure of one episode."""
+    def episode_panel(self, arm: PlayedCondition[list[Row]], number: int) -> Panel:
+        """The first measure of an episode by round."""
         name = self._columns()[0]
-        found = _by_round(one.episodes[number], name)
-        curve = Curve(label=f"here, {one.who}", x=list(found), y=list(found.values()), marked=True)
-        return Panel(title="", x_label="round", y_label=name, curves=[curve], x_ticks=_ticks([one]))
+        values = _by_round(arm.episodes[number], name)
+        curve = Curve(label=f"here, {arm.who}", x=list(values), y=list(values.values()), marked=True)
+        return Panel(title="", x_label="round", y_label=name, curves=[curve], x_ticks=_ticks([arm]))
 
     def overview_panel(self, conditions: Sequence[PlayedCondition[list[Row]]], temperature: float) -> Panel:
-        """The first measure of some conditions."""
+        """The first measure of some conditions by round."""
         return self._panel(conditions, self._columns()[0])
 
     def _columns(self) -> list[str]:
-        """Up to four numeric columns of the rounds' rows: those of headline measures, then the first ones.
+        """Up to four numeric columns of the rounds' rows: those of headline measures, then others in their order.
 
         Raises:
             NotDrawn: there are none.
         """
-        rows = [row for one in self.conditions for episode in one.episodes for row in episode]
-        own = (name for row in rows for name in row if name not in _NO_COLUMN and not name.startswith(PREFIX))
-        names = dict.fromkeys(own)
+        rows = [row for arm in self.conditions for episode in arm.episodes for row in episode]
+        names = dict.fromkeys(
+            name for row in rows for name in row if name not in _NO_COLUMN and not name.startswith(PREFIX)
+        )
         numeric = [name for name in names if any(value is not None for value in values_of(rows, name))]
         if not numeric:
             raise NotDrawn(f"the rounds of {self.scenario.name} hold no numbers")
-        first = [name for name in self.scenario.measured.headline if name in numeric]
-        return [*first, *(name for name in numeric if name not in first)][:MOST_COLUMNS]
+        headline = [name for name in self.scenario.measured.headline if name in numeric]
+        return [*headline, *(name for name in numeric if name not in headline)][:MOST_COLUMNS]
 
     def _panel(self, conditions: Sequence[PlayedCondition[list[Row]]], name: str) -> Panel:
         curves = []
-        for one in conditions:
-            found = [_by_round(rows, name) for rows in one.episodes]
-            shared = sorted(set.intersection(*map(set, found)))
+        for arm in conditions:
+            by_round = [_by_round(rows, name) for rows in arm.episodes]
+            shared = sorted(set.intersection(*map(set, by_round)))
             if shared:
-                table = np.array([[values[at] for at in shared] for values in found])
-                curves.append(mean_curve(one.label, shared, table, one.color, marked=len(shared) == 1))
+                table = np.array([[values[round_] for round_ in shared] for values in by_round])
+                curves.append(mean_curve(arm.label, shared, table, arm.color, marked=len(shared) == 1))
         return Panel(title=name, x_label="round", y_label=name, curves=curves, x_ticks=_ticks(conditions))
 
 
 def _ticks(conditions: Sequence[PlayedCondition[list[Row]]]) -> list[int] | None:
-    """Some of the rounds, if there are few; else ticks are automatic."""
-    rounds = {row["round"] for one in conditions for rows in one.episodes for row in rows}
+    """At most six of up to twelve rounds as ticks; with more rounds ticks are automatic."""
+    rounds = {row["round"] for arm in conditions for rows in arm.episodes for row in rows}
     return sorted(rounds)[:: math.ceil(len(rounds) / 6)] if 0 < len(rounds) <= 12 else None
 
 

@@ -1,4 +1,4 @@
-"""The methods of a run in plain sentences, written from its configuration, and the switches that were on."""
+"""The methods of a run in plain sentences, written from its configuration, and its settings in words."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import Any
 from llm_coop_envs.core.settings import Settings, plain
 from llm_coop_envs.policies.kinds import LLM
 from llm_coop_envs.reports.answers import AnswersSection
-from llm_coop_envs.reports.page_parts import episodes_text
-from llm_coop_envs.reports.paired import compared
+from llm_coop_envs.reports.contrasts import compared_arms
+from llm_coop_envs.reports.data import run_versions
+from llm_coop_envs.reports.page_parts import count_text, episodes_text
 from llm_coop_envs.reports.section import PlayedCondition, ScenarioSection
 from llm_coop_envs.runs.branch import BRANCH
 from llm_coop_envs.runs.folder import Run
@@ -25,28 +26,29 @@ _NO_SWITCH = ("talk", "changes")
 def switches(condition: Condition) -> dict[str, str]:
     """The settings that differ from the condition's preset, or from the defaults without one, as texts by name.
 
-    Talk and changes stand apart.
+    Talk and changes are not among them; the page shows them separately.
     """
     kind = condition.spec.settings_type
-    return _unlike(condition.settings, kind.build(condition.preset if condition.preset in kind.presets else None))
+    return _differing(condition.settings, kind.build(condition.preset if condition.preset in kind.presets else None))
 
 
 def presets(conditions: Iterable[Condition]) -> dict[str, dict[str, str]]:
-    """The presets of some conditions of one scenario, each with what it sets unlike the defaults."""
-    used = {one.preset: one.spec.settings_type for one in conditions}
+    """The presets that some conditions of one scenario use, each with its settings that differ from the defaults."""
+    used = {condition.preset: condition.spec.settings_type for condition in conditions}
     return {
-        name: _unlike(kind.build(name).to_json(), kind.build())
+        name: _differing(kind.build(name).to_json(), kind.build())
         for name, kind in used.items()
         if name is not None and name in kind.presets
     }
 
 
-def _unlike(settings: Mapping[str, Any], usual: Settings) -> dict[str, str]:
-    others = plain(usual.to_json())
+def _differing(settings: Mapping[str, Any], reference: Settings) -> dict[str, str]:
+    """The settings that differ from the reference, as texts by name."""
+    reference_values = plain(reference.to_json())
     return {
         name: f"{value:.6g}" if isinstance(value, float) else json.dumps(value, ensure_ascii=False)
         for name, value in plain(settings).items()
-        if name not in _NO_SWITCH and others.get(name) != value
+        if name not in _NO_SWITCH and reference_values.get(name) != value
     }
 
 
@@ -56,187 +58,190 @@ def switched_text(values: Mapping[str, str]) -> str:
 
 
 def shared_switches(conditions: Iterable[Condition]) -> dict[str, str]:
-    """The switches that all of some conditions have in common."""
-    first, *rest = map(switches, conditions)
-    return {name: value for name, value in first.items() if all(other.get(name) == value for other in rest)}
+    """The switches that some conditions have in common."""
+    first, *others = map(switches, conditions)
+    return {name: value for name, value in first.items() if all(other.get(name) == value for other in others)}
 
 
 def condition_text(condition: Condition, shared: Mapping[str, str]) -> str:
-    """How a condition was set, but for what is `shared`."""
-    own = [f"{name} = {value}" for name, value in switches(condition).items() if name not in shared]
+    """Describe the settings of a condition, without those in `shared`."""
+    settings = [f"{name} = {value}" for name, value in switches(condition).items() if name not in shared]
     preset = [f"preset {condition.preset}"] if condition.preset else []
     people = condition.crowd.attributes if condition.crowd else ()
-    who = [f"people who differ in {', '.join(one.name for one in people)}"] if people else []
+    differing = [f"people who differ in {', '.join(attribute.name for attribute in people)}"] if people else []
     talk = "talk" if condition.settings["talk"] else "no talk"
-    return "; ".join([talk, *preset, *own, *who, *condition.change_descriptions])
+    return "; ".join([talk, *preset, *settings, *differing, *condition.change_descriptions])
 
 
 def seats_text(condition: Condition) -> str:
-    """Who sat where."""
-    return "; ".join(f"{pattern}: {_mix(players)}" for pattern, players in condition.seats)
+    """The players of each pattern of seats, in words."""
+    return "; ".join(f"{pattern}: {_mix_text(players)}" for pattern, players in condition.seats)
 
 
-def _mix(players: Sequence[Player]) -> str:
+def _mix_text(players: Sequence[Player]) -> str:
     total = sum(player.share for player in players)
     return " + ".join(
-        _player(one) if len(players) == 1 else f"{100 * one.share / total:.3g} % {_player(one)}" for one in players
+        _player_text(player) if len(players) == 1 else f"{100 * player.share / total:.3g} % {_player_text(player)}"
+        for player in players
     )
 
 
-def _player(player: Player) -> str:
+def _player_text(player: Player) -> str:
     options = ", ".join(f"{name} = {json.dumps(plain(value))}" for name, value in player.options.items())
     return f"{player.policy} ({options})" if options else player.policy
 
 
 def prompts_text(run: Run, condition: Condition) -> str:
-    """With which prompts the models of a condition were asked; empty without any."""
-    told = []
-    for one in run.manifest.get("models", []):
-        if any(p.policy == one["policy"] and plain(p.options) == one["options"] for p in condition.players):
-            personas = ", ".join(one["settings"]["personas"]) or "none"
-            told.append(f"pack {one['pack']['name']}, version {one['pack']['version']}; personas: {personas}")
-    return "; ".join(dict.fromkeys(told))
+    """The prompt packs and personas of a condition's models, in words; empty without models."""
+    texts = []
+    for model in run.manifest.get("models", []):
+        if any(p.policy == model["policy"] and plain(p.options) == model["options"] for p in condition.players):
+            personas = ", ".join(model["settings"]["personas"]) or "none"
+            texts.append(f"pack {model['pack']['name']}, version {model['pack']['version']}; personas: {personas}")
+    return "; ".join(dict.fromkeys(texts))
 
 
-def seeds_text(seeds: Sequence[int], most: int = 20) -> str:
-    """Seeds in words, the first ones of more than `most`."""
+def seeds_text(seeds: Sequence[int], limit: int = 20) -> str:
+    """Seeds in words: a range such as `"1 to 9"`, or a list that is cut after `limit` seeds."""
     if len(seeds) > 1 and list(seeds) == list(range(seeds[0], seeds[0] + len(seeds))):
         return f"{seeds[0]} to {seeds[-1]}"
-    shown = ", ".join(str(seed) for seed in seeds[:most])
-    return shown if len(seeds) <= most else f"{shown}, … ({len(seeds)})"
+    listed = ", ".join(str(seed) for seed in seeds[:limit])
+    return listed if len(seeds) <= limit else f"{listed}, … ({len(seeds)})"
 
 
-def of_all(there: int, planned: int) -> str:
-    """How many of a condition's episodes there are, in words."""
-    return f"{there} of {episodes_text(planned)}" if there < planned else episodes_text(there)
+def episodes_of_text(finished: int, planned: int) -> str:
+    """The number of finished episodes in words, such as `"2 of 5 episodes"`, or `"5 episodes"` if all are."""
+    return f"{finished} of {episodes_text(planned)}" if finished < planned else episodes_text(finished)
 
 
 def methods(run: Run, sections: Sequence[ScenarioSection[Any]], answers: AnswersSection | None) -> list[str]:
     """Paragraphs for a paper's section on methods."""
     return [
-        _played(run, sections),
-        *map(_scenario, sections),
-        _players(run, sections, answers),
-        _seeds(run, sections),
-        _statistics(run, sections),
-        _exclusions(run, sections),
+        _study_paragraph(run, sections),
+        *map(_scenario_paragraph, sections),
+        _players_paragraph(run, sections, answers),
+        _seeds_paragraph(run, sections),
+        _statistics_paragraph(run, sections),
+        _exclusions_paragraph(run, sections),
     ]
 
 
-def _played(run: Run, sections: Sequence[ScenarioSection[Any]]) -> str:
+def _study_paragraph(run: Run, sections: Sequence[ScenarioSection[Any]]) -> str:
     manifest = run.manifest
-    conditions, there = sum(len(section.conditions) for section in sections), len(run.finished())
-    versions = manifest["sessions"][-1]["versions"] if manifest["sessions"] else {}
+    conditions, finished = sum(len(section.conditions) for section in sections), len(run.finished())
+    versions = run_versions(run)
     source = f" It plays again: {manifest['source'].rstrip('.')}." if manifest.get("source") else ""
-    given = f" In place of what its file says was given: {', '.join(manifest['given'])}." if manifest["given"] else ""
+    options = f" In place of what its file says was given: {', '.join(manifest['given'])}." if manifest["given"] else ""
     return (
         f"The study '{manifest['study']}' was played with llm-coop-envs {versions.get('llm-coop-envs', __version__)}: "
-        f"{episodes_text(there)} of {_count(conditions, 'condition')}.{source}{given}{_origin(run)}"
+        f"{episodes_text(finished)} of {count_text(conditions, 'condition')}.{source}{options}{_origin_text(run)}"
     )
 
 
-def _origin(run: Run) -> str:
-    """Which run a branched run continues."""
+def _origin_text(run: Run) -> str:
+    """Name the run that a branched run continues; empty for others."""
     origin = run.manifest.get(BRANCH)
     if origin is None:
         return ""
-    asked = "; what models had answered there was copied and not asked again" if run.manifest["models"] else ""
+    copied = "; what models had answered there was copied and not asked again" if run.manifest["models"] else ""
     return (
         f" It continues the episodes of another run (study's digest {origin['digest'][:12]}...) from round "
-        f"{origin['at']} on: the arms of a condition are the same until then, seed by seed{asked}."
+        f"{origin['at']} on: the arms of a condition are the same until then, seed by seed{copied}."
     )
 
 
-def _scenario(section: ScenarioSection[Any]) -> str:
-    played = section.conditions
-    shared = shared_switches(one.condition for one in played)
-    told = [
+def _scenario_paragraph(section: ScenarioSection[Any]) -> str:
+    arms = section.conditions
+    shared = shared_switches(arm.condition for arm in arms)
+    sentences = [
         f"Preset {name}: {switched_text(of) or 'the defaults'}."
-        for name, of in presets(c.condition for c in played).items()
+        for name, of in presets(c.condition for c in arms).items()
     ]
     if shared:
-        told.append(f"Set besides in every condition: {switched_text(shared)}.")
-    players = _range([row["players"] for one in played for row in one.metrics], "player")
-    rounds = _range([length for one in played for length in one.lengths], "round")
+        sentences.append(f"Set besides in every condition: {switched_text(shared)}.")
+    players = _range_text([row["players"] for arm in arms for row in arm.metrics], "player")
+    rounds = _range_text([length for arm in arms for length in arm.lengths], "round")
     each = "; ".join(
-        f"'{one.condition.title}' ({condition_text(one.condition, shared)}; "
-        f"{of_all(len(one.seeds), len(one.condition.seeds))})"
-        for one in played
+        f"'{arm.condition.title}' ({condition_text(arm.condition, shared)}; "
+        f"{episodes_of_text(len(arm.seeds), len(arm.condition.seeds))})"
+        for arm in arms
     )
     return (
         f"{section.scenario.title} ({section.scenario.env_name}): {players} and {rounds} in an episode. "
-        + "".join(f"{text} " for text in told)
-        + f"{'Conditions' if len(played) > 1 else 'Condition'}: {each}."
+        + "".join(f"{text} " for text in sentences)
+        + f"{'Conditions' if len(arms) > 1 else 'Condition'}: {each}."
     )
 
 
-def _players(run: Run, sections: Sequence[ScenarioSection[Any]], answers: AnswersSection | None) -> str:
+def _players_paragraph(run: Run, sections: Sequence[ScenarioSection[Any]], answers: AnswersSection | None) -> str:
     kinds: Mapping[str, str] = run.manifest["policies"]
-    who = ", ".join(f"{name} ({kind})" for name, kind in kinds.items())
-    told = f"Played by {who}."
-    told += "".join(_ruled(one) for section in sections for one in section.conditions)
+    policies = ", ".join(f"{name} ({kind})" for name, kind in kinds.items())
+    paragraph = f"Played by {policies}."
+    paragraph += "".join(_regulator_text(arm) for section in sections for arm in section.conditions)
     if answers is not None:
-        packs = dict.fromkeys(text for one in run.conditions if (text := prompts_text(run, one)))
-        told += f" Models as their servers report them: {', '.join(answers.models)}. Prompts: {' / '.join(packs)}."
+        packs = dict.fromkeys(text for condition in run.conditions if (text := prompts_text(run, condition)))
+        paragraph += f" Models as their servers report them: {', '.join(answers.models)}. Prompts: {' / '.join(packs)}."
     if all(kind == "scripted" for kind in kinds.values()):
-        told += " Scripted policies follow fixed rules; no language model was asked."
+        paragraph += " Scripted policies follow fixed rules; no language model was asked."
     elif answers is not None and answers.scripted:
-        told += " A scripted server gave all answers by fixed rules; no language model was asked."
+        paragraph += " A scripted server gave all answers by fixed rules; no language model was asked."
     elif not any(name.startswith(LLM) for name in kinds):
-        told += " No language model was asked."
-    return told
+        paragraph += " No language model was asked."
+    return paragraph
 
 
 _RULINGS = {"logged": "took note of", "sent_back": "sent back", "stopped": "stopped", "fined": "fined"}
 
 
-def _ruled(one: PlayedCondition[Any]) -> str:
-    """That a regulator had a seat in a condition, and what it did there; empty without one."""
-    if one.condition.settings.get("regulator") is None:
+def _regulator_text(arm: PlayedCondition[Any]) -> str:
+    """Say what the regulator of an arm did; empty without one."""
+    if arm.condition.settings.get("regulator") is None:
         return ""
-    did = {name: sum(row[name] for row in one.metrics) for name in REGULATION_MEASURES}
-    rulings = ", ".join(f"{word} {did[name]:,}" for name, word in _RULINGS.items() if did[name]) or "allowed all"
-    told = [
-        f"gave {_count(did['orders_given'], 'order')}" if did["orders_given"] else "",
-        f"ruled on {_count(did['ruled_on'], 'submission')} ({rulings})" if did["ruled_on"] else "",
-        f"heard {_count(did['reports'], 'report')} of an agreement" if did["reports"] else "",
+    counts = {name: sum(row[name] for row in arm.metrics) for name in REGULATION_MEASURES}
+    rulings = ", ".join(f"{word} {counts[name]:,}" for name, word in _RULINGS.items() if counts[name]) or "allowed all"
+    actions = [
+        f"gave {count_text(counts['orders_given'], 'order')}" if counts["orders_given"] else "",
+        f"ruled on {count_text(counts['ruled_on'], 'submission')} ({rulings})" if counts["ruled_on"] else "",
+        f"heard {count_text(counts['reports'], 'report')} of an agreement" if counts["reports"] else "",
     ]
-    done = ", ".join(filter(None, told)) or "did nothing"
-    return f" In '{one.condition.title}' a regulator sat beside the players: it {done}."
+    summary = ", ".join(filter(None, actions)) or "did nothing"
+    return f" In '{arm.condition.title}' a regulator sat beside the players: it {summary}."
 
 
-def _seeds(run: Run, sections: Sequence[ScenarioSection[Any]]) -> str:
-    names: dict[tuple[int, ...], list[str]] = {}
-    pairs: dict[str, list[str]] = {}
-    for scenario, one in ((section.scenario.name, one) for section in sections for one in section.conditions):
-        called = f"{scenario} " * (len(sections) > 1) + f"'{one.condition.title}'"
-        names.setdefault(tuple(one.seeds), []).append(called)
-        if one.condition.pair:
-            pairs.setdefault(one.condition.pair, []).append(called)
-    every = "; ".join(
-        seeds_text(seeds) + (f" ({', '.join(who)})" if len(names) > 1 else "") for seeds, who in names.items()
+def _seeds_paragraph(run: Run, sections: Sequence[ScenarioSection[Any]]) -> str:
+    titles_by_seeds: dict[tuple[int, ...], list[str]] = {}
+    titles_by_pair: dict[str, list[str]] = {}
+    for scenario, arm in ((section.scenario.name, arm) for section in sections for arm in section.conditions):
+        title = f"{scenario} " * (len(sections) > 1) + f"'{arm.condition.title}'"
+        titles_by_seeds.setdefault(tuple(arm.seeds), []).append(title)
+        if arm.condition.pair:
+            titles_by_pair.setdefault(arm.condition.pair, []).append(title)
+    seeds = "; ".join(
+        seeds_text(seeds) + (f" ({', '.join(titles)})" if len(titles_by_seeds) > 1 else "")
+        for seeds, titles in titles_by_seeds.items()
     )
-    told = f"Seeds of the environment: {every}. Policies drew from generators that follow from these and the study's "
-    told += f"seed, {run.manifest['seed']}."
-    arms = ["; ".join(f"{', '.join(who)}" for who in pairs.values() if len(who) > 1)]
-    return told + "".join(f" With the same seeds and random numbers were played: {text}." for text in arms if text)
+    pairs = "; ".join(", ".join(titles) for titles in titles_by_pair.values() if len(titles) > 1)
+    return (
+        f"Seeds of the environment: {seeds}. Policies drew from generators that follow from these and the study's "
+        f"seed, {run.manifest['seed']}."
+    ) + (f" With the same seeds and random numbers were played: {pairs}." if pairs else "")
 
 
-def _statistics(run: Run, sections: Sequence[ScenarioSection[Any]]) -> str:
-    played = [one for section in sections for one in section.conditions]
-    sizes = [len(one.seeds) for one in played]
-    told = ["The unit is the episode."]
+def _statistics_paragraph(run: Run, sections: Sequence[ScenarioSection[Any]]) -> str:
+    arms = [arm for section in sections for arm in section.conditions]
+    sizes = [len(arm.seeds) for arm in arms]
+    sentences = ["The unit is the episode."]
     if max(sizes) > 1:
-        told.append(
+        sentences.append(
             "Means have 95 % intervals that reach as far as Student's t or Hall's (1992) transformation for skewed "
             "samples, whichever is further; shares of episodes have exact ones (Clopper and Pearson 1934)."
         )
     if 1 in sizes:
-        told.append("A single episode has no interval.")
+        sentences.append("A single episode has no interval.")
     tested = [
-        arms
-        for arms in compared(sections)
-        if not any(one.invalid for one in arms) and len(set.intersection(*(set(one.seeds) for one in arms))) > 1
+        (first, second)
+        for first, second in compared_arms(sections)
+        if not (first.invalid or second.invalid) and len(set(first.seeds) & set(second.seeds)) > 1
     ]
     if tested:
         primary = Primary.from_manifest(run.manifest)
@@ -244,38 +249,34 @@ def _statistics(run: Run, sections: Sequence[ScenarioSection[Any]]) -> str:
             f"the family '{name}'" if name else "each scenario"
             for name in dict.fromkeys(first.condition.family for first, _ in tested)
         ]
-        told.append(
+        sentences.append(
             "Differences between conditions with the same seeds have 95 % intervals by Student's t, effect sizes "
             "(Cohen's d_z) intervals by the noncentral t distribution; p values are those of two-sided permutation "
             "tests that turn pairs round, adjusted (Holm 1979) within "
             + (f"the study's {primary.describe()}" if primary else f"{' and '.join(families)}.")
         )
-    return " ".join(told)
+    return " ".join(sentences)
 
 
-def _exclusions(run: Run, sections: Sequence[ScenarioSection[Any]]) -> str:
-    played = [one for section in sections for one in section.conditions]
-    there = len(run.finished())
-    told = ["No finished episode was left out."]
-    if there < run.total:
-        told.append(f"Of {run.total} episodes of the study {run.total - there} had not been played.")
-    choices, flagged = sum(one.choices for one in played), sum(one.flagged for one in played)
-    told.append(
+def _exclusions_paragraph(run: Run, sections: Sequence[ScenarioSection[Any]]) -> str:
+    arms = [arm for section in sections for arm in section.conditions]
+    finished = len(run.finished())
+    sentences = ["No finished episode was left out."]
+    if finished < run.total:
+        sentences.append(f"Of {run.total} episodes of the study {run.total - finished} had not been played.")
+    choices, flagged = sum(arm.choices for arm in arms), sum(arm.flagged for arm in arms)
+    sentences.append(
         f"Of {choices:,} choices {flagged:,} were illegal or missing, and the environment's own stood in; tables show "
         "the conditions with such choices once more without them."
         if flagged
         else f"None of the {choices:,} choices was illegal or missing."
     )
-    told += [
-        f"'{one.condition.title}' is marked invalid and was not tested: {one.invalid}." for one in played if one.invalid
+    sentences += [
+        f"'{arm.condition.title}' is marked invalid and was not tested: {arm.invalid}." for arm in arms if arm.invalid
     ]
-    return " ".join(told)
+    return " ".join(sentences)
 
 
-def _range(values: Sequence[int], what: str) -> str:
+def _range_text(values: Sequence[int], noun: str) -> str:
     low, high = min(values), max(values)
-    return _count(low, what) if low == high else f"{low:,} to {high:,} {what}s"
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+    return count_text(low, noun) if low == high else f"{low:,} to {high:,} {noun}s"

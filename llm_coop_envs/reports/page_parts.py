@@ -1,8 +1,9 @@
-"""What a report's page is made of: numbers in cells, tables, and quoted talk."""
+"""Parts of a report's page: cells, rows, tables, and excerpts of conversations."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -18,9 +19,9 @@ class Cell:
     """A cell of a table.
 
     Attributes:
-        text: what it says.
-        below: what stands below it, smaller.
-        number: what the text shows, unrounded, with its interval; `None` where the text says it all.
+        text: its text.
+        below: a second, smaller line.
+        number: the number of the text, unrounded, with its interval if it has one; `None` where the text says it all.
     """
 
     text: str
@@ -30,7 +31,7 @@ class Cell:
 
 DASH = "\N{EN DASH}"
 NOTHING = Cell(text=DASH)
-"""Where there is no number."""
+"""A cell without a number."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,11 +39,11 @@ class TableRow:
     """A row of a table.
 
     Attributes:
-        name: what it is about.
-        below: more about it, smaller.
+        name: its name, in the first column.
+        below: a second, smaller line below the name.
         cells: its cells.
-        published: whether its numbers are somebody else's.
-        bad: whether its numbers do not count.
+        published: whether its numbers are published ones, and not computed from the run.
+        bad: whether its numbers are those of an invalid condition.
         conditions: the names of the conditions whose episodes its numbers are computed from.
     """
 
@@ -59,12 +60,12 @@ class ReportTable:
     """A table.
 
     Attributes:
-        title: what it shows.
-        head: the columns' names; the first is that of the rows.
-        rows: the rows.
-        notes: what one should know, with sources.
-        lead: what was found, in words.
-        columns: for each column but the first the name of its condition, where columns are conditions.
+        title: its title.
+        head: the names of the columns; the first column holds the names of the rows.
+        rows: its rows.
+        notes: notes below it, with sources.
+        lead: a paragraph above it on what was found.
+        columns: the condition of each column but the first, where columns are conditions.
     """
 
     title: str
@@ -80,9 +81,9 @@ class Excerpt:
     """A piece of a conversation.
 
     Attributes:
-        title: from where.
+        title: its condition and seed.
         messages: rows of the messages table.
-        left_out: how many messages the episode has besides.
+        left_out: the number of the episode's other messages.
     """
 
     title: str
@@ -91,12 +92,12 @@ class Excerpt:
 
 
 def fixed(value: float, decimals: int = 1) -> str:
-    """A number with a fixed count of decimals; what rounds to nothing has no sign."""
+    """Format a number with a fixed count of decimals; -0.04 gives "0.0", not "-0.0"."""
     return f"{round(value, decimals) + 0.0:.{decimals}f}"
 
 
 def decimals_for(values: Sequence[float]) -> int:
-    """How many decimals show two or three digits of the largest of some numbers; none if all are integers."""
+    """Number of decimals that show two or three digits of the largest of some numbers; 0 if all are integers."""
     largest = max(abs(value) for value in values)
     if largest >= 100 or all(value == int(value) for value in values):
         return 0
@@ -106,52 +107,71 @@ def decimals_for(values: Sequence[float]) -> int:
 
 
 def interval_cell(
-    found: Interval | None,
+    interval: Interval | None,
     decimals: int | None = None,
     *,
     of: int | None = None,
     within: tuple[float | None, float | None] = (None, None),
 ) -> Cell:
-    """A mean with its interval below.
+    """A cell with a mean, and its interval below.
 
     Args:
-        found: the mean; a dash stands for none.
-        decimals: how many, else they follow from the numbers' size.
-        of: how many episodes there are; 'k of n' is said if fewer have a value.
-        within: the least and most that a value can be; the interval ends there.
+        interval: the mean with its interval; a dash stands for `None`.
+        decimals: the number of decimals; by default it follows from the size of the numbers.
+        of: the number of episodes; the cell says 'k of n' if fewer have a value.
+        within: the smallest and largest possible value; the interval ends there.
     """
-    if found is None:
+    if interval is None:
         return NOTHING
-    found = found.within(*within)
-    below = [f"{found.n} of {of}"] if of is not None and found.n < of else []
-    ends = [end for end in (found.low, found.high) if end is not None]
+    interval = interval.clip(*within)
+    below = [f"{interval.n} of {of}"] if of is not None and interval.n < of else []
+    ends = [end for end in (interval.low, interval.high) if end is not None]
     if decimals is None:
-        decimals = decimals_for([found.mean, *ends])
+        decimals = decimals_for([interval.mean, *ends])
     if ends and ends[0] == ends[1]:
         below.insert(0, "always")
-    elif len(shown := {fixed(value, decimals) for value in (found.mean, *ends)}) > 1:
+    elif len(texts := {fixed(value, decimals) for value in (interval.mean, *ends)}) > 1:
         below.insert(0, " to ".join(fixed(end, decimals) for end in ends))
     elif ends:
-        below.insert(0, f"{shown.pop()} when rounded")
-    return Cell(text=fixed(found.mean, decimals), below="; ".join(below), number=found)
+        below.insert(0, f"{texts.pop()} when rounded")
+    return Cell(text=fixed(interval.mean, decimals), below="; ".join(below), number=interval)
+
+
+# Bounds in definitions. "..., a count from 0" has one; "..., numbers from 0 to 100" and "..., 0 to 1" have two.
+_BOUNDS = re.compile(
+    r"(?:[,;] |count |cent |numbers |points )from (?P<from>\d+)(?: to (?P<to>\d+)\b)?"
+    r"|(?:[,;]|above|cut to) (?P<low>-?\d+) to (?P<high>\d+)\b"
+)
+
+
+def bounds(definition: str) -> tuple[float | None, float | None]:
+    """The smallest and largest possible value that a definition names, such as `"..., 0 to 1"`, `"a count from 0"`."""
+    match = _BOUNDS.search(definition)
+    low, high = (None, None) if match is None else (match["from"] or match["low"], match["to"] or match["high"])
+    return (None if low is None else float(low)), (None if high is None else float(high))
+
+
+def count_text(count: int, noun: str) -> str:
+    """A number of things in words, such as `"1 player"` or `"2,000 players"`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def episodes_text(n: int) -> str:
-    """How many episodes, in words."""
+    """A number of episodes in words, such as `"1 episode"`."""
     return "1 episode" if n == 1 else f"{n} episodes"
 
 
 def excerpt(episode: EpisodeTables) -> Excerpt | None:
-    """The beginning of an episode's conversation and its end, without repetitions; `None` if nobody said anything."""
-    said = [message for message in episode.messages if message["text"]]
-    if not said:
+    """Quote the beginning and the end of an episode's conversation without repetitions; `None` if nobody spoke."""
+    messages = [message for message in episode.messages if message["text"]]
+    if not messages:
         return None
-    first = {m["text"]: m for m in reversed(said)}
-    told = [m for m in said if first[m["text"]] is m]
+    first = {m["text"]: m for m in reversed(messages)}
+    distinct = [m for m in messages if first[m["text"]] is m]
     half = EXCERPT_MESSAGES // 2
-    shown = told if len(told) <= EXCERPT_MESSAGES else [*told[:half], *told[-half:]]
+    quoted = distinct if len(distinct) <= EXCERPT_MESSAGES else [*distinct[:half], *distinct[-half:]]
     return Excerpt(
         title=f"{episode.condition.title}, seed {episode.seed}",
-        messages=shown,
-        left_out=len(said) - len(shown),
+        messages=quoted,
+        left_out=len(messages) - len(quoted),
     )

@@ -1,4 +1,4 @@
-"""Measures that papers report, beside the same measures of a run's conditions."""
+"""Tables of measures that papers report, beside the same measures of a run's conditions."""
 
 from __future__ import annotations
 
@@ -10,29 +10,32 @@ from llm_coop_envs.reports.section import ScenarioSection, comparable, concerns
 from llm_coop_envs.studies.conditions import Condition
 
 
-def beside(condition: Condition, entry: Mapping[str, Any], source: str) -> bool:
-    """Whether a published value stands beside a condition of a study that plays `source` again."""
+def is_shown_beside(condition: Condition, entry: Mapping[str, Any], source: str) -> bool:
+    """Whether a published value is shown beside a condition of a study that plays `source` again."""
     return comparable(condition, entry) and concerns(entry, source, condition.name)
 
 
 def published_tables(section: ScenarioSection[Any]) -> list[ReportTable]:
-    """Conditions beside the published values of `published.json`'s `measures` that were taken in the same game.
+    """Put the conditions beside published values of the same game, from `measures` in `published.json`.
 
-    An entry has a `title`, a `source`, what it is `comparable` with and which studies it `concerns`, and a `measure`
-    with its `value`; or, in place of both, a finding in `words`, which becomes a note.
+    An entry has a `title`, a `source`, the conditions it is `comparable` with, the studies it `concerns`, and a
+    `measure` with its `value`. In place of the last two it may have a finding in `words`, which becomes a note.
     """
-    known = section.scenario.published.get("measures", ())
-    source = section.source
-    shown = [one for one in section.conditions if any(beside(one.condition, entry, source) for entry in known)]
-    entries = [entry for entry in known if any(beside(one.condition, entry, source) for one in shown)]
+    source, arms = section.source, section.conditions
+    entries = [
+        entry
+        for entry in section.scenario.published.get("measures", ())
+        if any(is_shown_beside(arm.condition, entry, source) for arm in arms)
+    ]
+    if not entries:
+        return []
     measured = [entry for entry in entries if "measure" in entry]
     names = list(dict.fromkeys(entry["measure"] for entry in measured))
     rows = []
-    for one in shown:
-        alike = {entry["measure"] for entry in measured if beside(one.condition, entry, source)}
-        if not alike:
-            continue
-        rows.append(one.row([section.mean_cell(one, name) if name in alike else NOTHING for name in names]))
+    for arm in arms:
+        shared = {entry["measure"] for entry in measured if is_shown_beside(arm.condition, entry, source)}
+        if shared:
+            rows.append(arm.row([section.mean_cell(arm, name) if name in shared else NOTHING for name in names]))
     published: dict[tuple[str, int | None], dict[str, float]] = {}
     for entry in measured:
         published.setdefault((entry["title"], entry.get("runs")), {})[entry["measure"]] = entry["value"]
@@ -40,18 +43,16 @@ def published_tables(section: ScenarioSection[Any]) -> list[ReportTable]:
         cells = [Cell(text=f"{values[name]:g}") if name in values else NOTHING for name in names]
         below = "published" if runs is None else "published, one run" if runs == 1 else f"published, {runs} runs"
         rows.append(TableRow(name=title, below=below, cells=cells, published=True))
-    if not entries:
-        return []
-    told: dict[str, list[str]] = {}
+    titles_by_text: dict[str, list[str]] = {}
     for entry in entries:
-        told.setdefault(entry.get("words", entry["source"]), []).append(entry["title"])
+        titles_by_text.setdefault(entry.get("words", entry["source"]), []).append(entry["title"])
     return [
         ReportTable(
             title="Published measures" if names else "Published findings",
             head=["", *names],
             rows=rows,
             notes=[
-                *(f"{'; '.join(dict.fromkeys(titles))}: {text}." for text, titles in told.items()),
+                *(f"{'; '.join(dict.fromkeys(titles))}: {text}." for text, titles in titles_by_text.items()),
                 *(f"{name}: {text}" for name in names if (text := section.scenario.measured.define(name))),
             ],
         )

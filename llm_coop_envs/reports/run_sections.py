@@ -1,4 +1,4 @@
-"""From a run folder to its sections: every finished episode is read once."""
+"""Reading of a run into the sections of its report; every finished episode is read once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SCRIPTED_ANSWERS = "scripted answers"
 
 
 def new_section(scenario: Scenario) -> ScenarioSection[Any]:
-    """A scenario's own section, or the generic one; still without episodes."""
+    """The scenario's own section, or the generic one, without episodes."""
     section: ScenarioSection[Any] = load(scenario.report or GenericSection)(scenario)
     return section
 
@@ -38,7 +38,7 @@ def read_run(
             which a condition is marked invalid.
 
     Returns:
-        A section for each scenario with finished episodes, in the study's order, and what is said of the models that
+        A section for each scenario with finished episodes, in the study's order, and the section on the models that
         answered, if any did.
 
     Raises:
@@ -49,32 +49,34 @@ def read_run(
     colors = {}
     for name in sections:
         colors.update(colours([condition for condition in run.conditions if condition.scenario == name]))
-    played: dict[str, PlayedCondition[Any]] = {}
+    arms: dict[str, PlayedCondition[Any]] = {}
     for episode in read_episodes(run):
         condition = episode.condition
         section = sections[condition.scenario]
-        if condition.name not in played:
-            who = " and ".join(sorted({str(run.manifest["policies"][name]) for name in condition.policies}))
-            played[condition.name] = PlayedCondition(condition=condition, who=who, color=colors[condition.name])
-            section.conditions.append(played[condition.name])
-        one = played[condition.name]
-        one.add(episode, section.read)
-        told = [event for event in episode.by_type["message"] if event["text"].strip()]
-        one.said.append([(event["round"], event["text"]) for event in told])
-        one.excerpt = one.excerpt or excerpt(episode)
+        if condition.name not in arms:
+            played_by = " and ".join(sorted({str(run.manifest["policies"][name]) for name in condition.policies}))
+            arms[condition.name] = PlayedCondition(condition=condition, who=played_by, color=colors[condition.name])
+            section.conditions.append(arms[condition.name])
+        arm = arms[condition.name]
+        arm.add(episode, section.read)
+        messages = [event for event in episode.by_type["message"] if event["text"].strip()]
+        arm.said.append([(event["round"], event["text"]) for event in messages])
+        arm.excerpt = arm.excerpt or excerpt(episode)
         answers.add(episode)
-    for name, one in played.items():
-        who = one.who.replace(LANGUAGE_MODEL, SCRIPTED_ANSWERS) if answers.scripted_condition(name) else one.who
-        one.end(who, answers.invalid.get(name, ""))
+    for name, arm in arms.items():
+        played_by = (
+            arm.who.replace(LANGUAGE_MODEL, SCRIPTED_ANSWERS) if answers.is_scripted_condition(name) else arm.who
+        )
+        arm.end(played_by, answers.invalid.get(name, ""))
     return [section for section in sections.values() if section.conditions], answers if answers.rows else None
 
 
 def colours(conditions: Sequence[Condition]) -> dict[str, str]:
-    """A colour for each condition: blue for the first without talk, vermilion for the first with, others in turn."""
-    rest = cycle(color for color in (*PALETTE, *MORE) if color not in (BLUE, VERMILION))
+    """Choose a colour per condition: blue for the first without talk, vermilion for the first with, others in turn."""
+    others = cycle(color for color in (*PALETTE, *MORE) if color not in (BLUE, VERMILION))
     first = {False: BLUE, True: VERMILION}
     chosen: dict[str, str] = {}
     for condition in conditions:
         talk = bool(condition.settings["talk"])
-        chosen[condition.name] = first.pop(talk) if talk in first else next(rest)
+        chosen[condition.name] = first.pop(talk) if talk in first else next(others)
     return chosen

@@ -1,4 +1,4 @@
-"""A scenario's section of reports and its figures: one class that reads every episode once and shows what it kept."""
+"""A scenario's section of reports: a class that reads every episode once and makes figures and tables of it."""
 
 from __future__ import annotations
 
@@ -16,12 +16,10 @@ from numpy.typing import NDArray
 
 from llm_coop_envs.core.scenario import Row, Scenario
 from llm_coop_envs.core.settings import plain
-from llm_coop_envs.measures.process import ABOUT
-from llm_coop_envs.measures.topics import PREFIX
 from llm_coop_envs.render.charts.curves import Curve, MarkedLine, Panel
 from llm_coop_envs.render.charts.style import picture
 from llm_coop_envs.reports.citation import Paper
-from llm_coop_envs.reports.page_parts import Cell, Excerpt, ReportTable, TableRow, episodes_text, interval_cell
+from llm_coop_envs.reports.page_parts import Cell, Excerpt, ReportTable, TableRow, bounds, interval_cell
 from llm_coop_envs.runs.tables import EpisodeTables, without_flagged
 from llm_coop_envs.statistics.intervals import mean_interval, mean_intervals
 from llm_coop_envs.studies.conditions import Condition
@@ -35,13 +33,7 @@ if TYPE_CHECKING:
 TITLE = 36
 #: The longest name of a vertical line that is not cut, in characters, and how many share one.
 MARK, MARKS = 34, 3
-_ANNOUNCED = (
-    "By rules: an announcement is the number or option that the last of a player's messages in a round names without "
-    "doubt. Hints, threats and words that stand for numbers are not seen."
-)
 EXCERPTS = 2
-#: The most conditions that stand in columns; more stand in rows, if the measures are fewer.
-MOST_COLUMNS = 6
 Floats = NDArray[np.float64]
 E = TypeVar("E")
 
@@ -55,11 +47,11 @@ class Drawing:
     """One figure.
 
     Attributes:
-        name: its files' name without ending.
-        caption: what can be seen, with the sources of published values; some sentences.
-        alt: what kind of picture it is and where its numbers are, for those who cannot see it.
-        figure: the figure.
-        published: whether values that were published of language models are drawn in it.
+        name: the name of its files without ending.
+        caption: some sentences on what it shows, with the sources of published values.
+        alt: a text in place of the picture: its kind, and where its numbers are.
+        figure: the matplotlib figure.
+        published: whether it shows published values of language models.
     """
 
     name: str
@@ -90,8 +82,8 @@ class FigureKind:
 
     Attributes:
         name: the name.
-        about: what it shows, in a few words.
-        draw: draws it, as one drawing or several; raises `NotDrawn`.
+        about: a few words on what it shows.
+        draw: draws it, as one drawing or several, or raises `NotDrawn`.
     """
 
     name: str
@@ -101,22 +93,22 @@ class FigureKind:
 
 @dataclass(kw_only=True)
 class PlayedCondition(Generic[E]):
-    """A condition with what is kept of its finished episodes; all lists are in the same order.
+    """One arm of a study: a condition with data of its finished episodes. All lists are in the same order.
 
     Attributes:
         condition: the condition.
-        who: who played, such as `"scripted"`.
+        who: the kinds of its players, such as `"scripted"`.
         color: its colour in figures.
-        seeds: the episodes' seeds.
-        episodes: what the scenario's section keeps of each.
-        metrics: the measures of each.
-        lengths: how many rounds each had.
-        said: round and text of the messages of each that are not empty.
-        excerpt: a piece of the first conversation, if anybody spoke.
-        choices: how many choices counted.
+        seeds: the seed of each episode.
+        episodes: the scenario's own data of each episode, from `ScenarioSection.read`.
+        metrics: the measures of each episode.
+        lengths: the number of rounds of each episode.
+        said: round and text of each episode's messages that are not empty.
+        excerpt: an excerpt of the first conversation; `None` if nobody spoke.
+        choices: the number of choices that counted.
         flagged: how many of them were flagged: illegal or missing, and replaced by the environment's own.
-        unflagged: the same without the flagged ones, as far as anything is left; `None` without any.
-        invalid: why it is no result of its models; empty if it is one.
+        unflagged: the arm without flagged choices; `None` if no choice was flagged, or nothing else is left.
+        invalid: the reason why the arm is invalid; empty if it is valid.
     """
 
     condition: Condition
@@ -134,7 +126,7 @@ class PlayedCondition(Generic[E]):
     unflagged: PlayedCondition[E] | None = None
 
     def add(self, episode: EpisodeTables, read: Callable[[EpisodeTables], E]) -> None:
-        """Keep what is needed of an episode, of which `read` gives the section's part."""
+        """Add an episode; `read` extracts the scenario's own data."""
         self._keep(episode, read(episode))
         choices = episode.by_type["choice"]
         self.choices += len(choices)
@@ -142,47 +134,47 @@ class PlayedCondition(Generic[E]):
         if self.unflagged is None:
             condition = replace(self.condition, title=f"{self.condition.title}, without flagged choices")
             self.unflagged = PlayedCondition(condition=condition, who=self.who, color=self.color)
-        rest = without_flagged(episode)
-        if rest is not None:
-            self.unflagged._keep(rest, self.episodes[-1] if rest is episode else read(rest))
+        unflagged = without_flagged(episode)
+        if unflagged is not None:
+            self.unflagged._keep(unflagged, self.episodes[-1] if unflagged is episode else read(unflagged))
 
-    def end(self, who: str, invalid: str = "") -> None:
-        """All episodes are there; `who` played them, and they are no result if there is a reason, `invalid`."""
+    def end(self, played_by: str, invalid: str = "") -> None:
+        """Complete the arm after its last episode with the kinds of its players and why it is invalid, if it is."""
         if not self.flagged or (self.unflagged is not None and not self.unflagged.seeds):
             self.unflagged = None
-        for one in filter(None, (self, self.unflagged)):
-            one.who, one.invalid = who, invalid
+        for arm in filter(None, (self, self.unflagged)):
+            arm.who, arm.invalid = played_by, invalid
 
-    def _keep(self, episode: EpisodeTables, kept: E) -> None:
+    def _keep(self, episode: EpisodeTables, section_data: E) -> None:
         self.seeds.append(episode.seed)
-        self.episodes.append(kept)
+        self.episodes.append(section_data)
         self.metrics.append(episode.metrics)
         self.lengths.append(len(episode.by_type["round"]))
 
     @property
     def label(self) -> str:
-        """The condition's name in legends, with who played and the number of episodes."""
+        """The arm's name in legends, with its players and the number of episodes."""
         return f"here, {self.who}: {self.title} (n = {len(self.seeds)})"
 
     @property
     def title(self) -> str:
-        """The condition's title, cut if it is too long for a legend or the head of a panel."""
+        """The condition's title, cut to fit a legend or the head of a panel."""
         return self.cut_title(TITLE)
 
-    def cut_title(self, most: int) -> str:
-        """The condition's title in at most so many characters, and that it is invalid."""
-        return _cut(self.condition.title, most) + " (invalid)" * bool(self.invalid)
+    def cut_title(self, limit: int) -> str:
+        """The condition's title, cut to a number of characters, with "(invalid)" behind it if the arm is."""
+        return _shorten(self.condition.title, limit) + " (invalid)" * bool(self.invalid)
 
     @property
     def below(self) -> str:
-        """Below the condition's title in tables: who played, how many episodes, flagged choices, and if invalid."""
+        """The line below the title in tables: players, number of episodes, flagged choices, and "invalid"."""
         flagged = f", {self.flagged:,} of {self.choices:,} choices flagged" if self.flagged else ""
         return f"{self.who}, n = {len(self.seeds)}{flagged}{', invalid' * bool(self.invalid)}"
 
-    def row(self, cells: Sequence[Cell], **more: Any) -> TableRow:
-        """A table's row of the condition's own numbers."""
-        about: dict[str, Any] = {"name": self.condition.title, "below": self.below, "bad": bool(self.invalid), **more}
-        return TableRow(cells=cells, conditions=(self.condition.name,), **about)
+    def row(self, cells: Sequence[Cell], **overrides: Any) -> TableRow:
+        """A row of the arm's own numbers in a table; attributes of the row can be overridden."""
+        attributes = {"name": self.condition.title, "below": self.below, "bad": bool(self.invalid), **overrides}
+        return TableRow(cells=cells, conditions=(self.condition.name,), **attributes)
 
     @property
     def talk(self) -> bool:
@@ -191,17 +183,17 @@ class PlayedCondition(Generic[E]):
 
 
 class ScenarioSection(ABC, Generic[E]):
-    """What reports and figures show of one scenario; a scenario's descriptor names its class as `report`.
+    """Base class of a scenario's figures and tables in reports; its descriptor names the class as `report`.
 
     Attributes:
         papers: the papers that its texts may name.
-        episode_caption: what the panels of single episodes show, in a sentence.
-        overview_caption: what the panels of conditions show, without a full stop.
-        episode_source: where the dashed curves in panels of episodes are from.
-        overview_source: where those in panels of conditions are from.
+        episode_caption: a sentence on what the panels of single episodes show.
+        overview_caption: the same for the panels of conditions, without a full stop.
+        episode_source: the source of the dashed curves in panels of episodes.
+        overview_source: the source of the dashed curves in panels of conditions.
         scenario: the scenario.
-        conditions: its conditions with finished episodes, in the study's order.
-        source: what the study says that it plays again; empty if it says nothing.
+        conditions: its arms with finished episodes, in the study's order.
+        source: the paper that the study plays again, in the study's words; empty if it names none.
     """
 
     source: str = ""
@@ -217,226 +209,158 @@ class ScenarioSection(ABC, Generic[E]):
 
     @abstractmethod
     def read(self, episode: EpisodeTables) -> E:
-        """What is kept of an episode."""
+        """Extract the data of an episode that figures and tables need."""
 
     @abstractmethod
     def intro(self) -> list[str]:
-        """Paragraphs at the section's beginning."""
+        """The paragraphs at the beginning of the section."""
 
     @abstractmethod
     def figures(self) -> list[FigureKind]:
-        """The scenario's own figures; their names begin with the scenario's."""
+        """The scenario's own figures, whose names begin with the scenario's name."""
 
     @abstractmethod
     def tables(self) -> list[ReportTable]:
-        """Tables, published values in rows of their own."""
+        """The scenario's own tables, with published values in rows of their own."""
 
     @abstractmethod
-    def episode_panel(self, one: PlayedCondition[E], number: int) -> Panel:
-        """One episode as a small panel, on the same axes as all others; `number` is its place in `one.episodes`."""
+    def episode_panel(self, arm: PlayedCondition[E], number: int) -> Panel:
+        """One episode as a small panel, on the same axes as all others.
+
+        Args:
+            arm: the arm that it belongs to.
+            number: its index in `arm.episodes`.
+        """
 
     @abstractmethod
     def overview_panel(self, conditions: Sequence[PlayedCondition[E]], temperature: float) -> Panel:
-        """The main measure of some conditions in a small panel, on the same horizontal axis as all others.
+        """The main measure of some arms in a small panel, on the same horizontal axis as all others.
 
         Args:
-            conditions: one or more, all with talk or all without.
-            temperature: that of their models.
+            conditions: one or more arms, all with talk or all without.
+            temperature: the temperature of their models.
         """
 
     def drawings(self) -> list[Drawing]:
-        """The scenario's own figures, as far as the run holds what they show."""
-        found: list[Drawing] = []
+        """Draw the scenario's own figures, without those that need data that the run does not hold."""
+        drawings: list[Drawing] = []
         for kind in self.figures():
             with suppress(NotDrawn):
-                found += kind.draw()
-        return found
+                drawings += kind.draw()
+        return drawings
 
     @property
     def rows(self) -> Iterator[PlayedCondition[E]]:
-        """The conditions as rows of tables: each that has flagged choices is followed by itself without them."""
+        """The arms as rows of tables; see `with_unflagged`."""
         return with_unflagged(self.conditions)
 
     def excerpts(self) -> list[Excerpt]:
-        """Pieces of the conversations of the first conditions with talk, but for such as say the same."""
-        told: dict[tuple[Any, ...], Excerpt] = {}
-        for one in self.conditions:
-            if one.excerpt is not None:
-                told.setdefault(tuple((m["speaker"], m["text"]) for m in one.excerpt.messages), one.excerpt)
-        return list(told.values())[:EXCERPTS]
+        """Excerpts of the conversations of the first arms in which somebody spoke, without equal ones."""
+        excerpts: dict[tuple[Any, ...], Excerpt] = {}
+        for arm in self.conditions:
+            if arm.excerpt is not None:
+                excerpts.setdefault(tuple((m["speaker"], m["text"]) for m in arm.excerpt.messages), arm.excerpt)
+        return list(excerpts.values())[:EXCERPTS]
 
-    def measures(self, chosen: Sequence[str]) -> ReportTable | None:
-        """Numeric measures with their definitions, conditions side by side: those that the study names, or all."""
-        shown = list(self.rows)
-        names = dict.fromkeys(name for one in shown for row in one.metrics for name in row if name not in _NO_MEASURE)
-        title = "Measures that the study names" if chosen else "All measures"
-        notes = ["All others are in episodes.csv."] if chosen else []
-        return self._measures(title, shown, chosen or list(names), notes)
-
-    def process(self) -> list[ReportTable]:
-        """What players said and did, and what they spoke of, in the conditions in which somebody spoke."""
-        shown = [one for told in self.conditions if any(told.said) for one in with_unflagged([told])]
-        topics = [
-            name
-            for name in ABOUT
-            if name.startswith(PREFIX) and any(value for one in shown for value in values_of(one.metrics, name))
-        ]
-        parts = (
-            ("What was announced, agreed and used", [n for n in ABOUT if not n.startswith(PREFIX)], [_ANNOUNCED]),
-            ("What was spoken of", topics, ["Topics that no message speaks of are left out."]),
-        )
-        found = (self._measures(title, shown, names, notes) for title, names, notes in parts if shown)
-        return [table for table in found if table is not None]
-
-    def _measures(
-        self, title: str, shown: Sequence[PlayedCondition[E]], names: Sequence[str], notes: Sequence[str] = ()
-    ) -> ReportTable | None:
-        """The numeric ones among some measures, conditions side by side; `None` without any."""
-        columns = {n: [values_of(one.metrics, n) for one in shown] for n in names}
-        ordered = [n for n in names if any(value is not None for values in columns[n] for value in values)]
-        if not ordered:
-            return None
-        told = [
-            "Means over episodes with 95 % intervals. Yes/no measures are shares; episodes without a "
-            "value are left out, and 'k of n' says how many have one.",
-            *notes,
-            *self.flag_notes(),
-        ]
-        if len(shown) > max(MOST_COLUMNS, len(ordered)):
-            return ReportTable(
-                title=title,
-                head=["", *ordered],
-                rows=[one.row([self.mean_cell(one, n) for n in ordered]) for one in shown],
-                notes=[*(f"{n}: {about}" for n in ordered if (about := self.define(n))), *told],
-            )
-        return ReportTable(
-            title=title,
-            head=[
-                "measure",
-                *(
-                    f"{one.condition.title} ({episodes_text(len(one.metrics))}{', invalid' * bool(one.invalid)})"
-                    for one in shown
-                ),
-            ],
-            columns=[one.condition.name for one in shown],
-            rows=[
-                TableRow(
-                    name=n,
-                    below=self.define(n),
-                    cells=[self.mean_cell(one, n) for one in shown],
-                )
-                for n in ordered
-            ],
-            notes=told,
-        )
-
-    def mean_cell(self, one: PlayedCondition[E], name: str) -> Cell:
-        """A measure's mean over the episodes of a condition."""
-        return interval_cell(mean_interval(values_of(one.metrics, name)), of=len(one.seeds), within=self.bounds(name))
+    def mean_cell(self, arm: PlayedCondition[E], name: str) -> Cell:
+        """A cell with a measure's mean over the episodes of an arm."""
+        return interval_cell(mean_interval(values_of(arm.metrics, name)), of=len(arm.seeds), within=self.bounds(name))
 
     def bounds(self, name: str) -> tuple[float | None, float | None]:
-        """The least and most that a measure can be; `None` where there is no bound, or its definition says none."""
-        like = re.match(r"As (\w+), ", self.define(name))
-        return bounds(self.define(like[1] if like else name))
+        """The smallest and largest possible value of a measure, `None` where its definition names no bound.
+
+        A definition such as "As mean_price, over the last rounds." has the bounds of `mean_price`.
+        """
+        model = re.match(r"As (\w+), ", self.define(name))
+        return bounds(self.define(model[1] if model else name))
 
     def define(self, name: str) -> str:
-        """What a measure means."""
-        after = getattr(load(self.scenario.after), "about", {})
-        return self.scenario.measured.define(name) or after.get(name) or EVERY_EPISODE.get(name, "")
+        """The definition of a measure; empty if it has none."""
+        panel_measures = getattr(load(self.scenario.after), "about", {})
+        return self.scenario.measured.define(name) or panel_measures.get(name) or EVERY_EPISODE.get(name, "")
 
     def flag_notes(self) -> list[str]:
-        """What is left out of the rows and columns without flagged choices; nothing if there are none."""
-        flagged = [one for one in self.conditions if one.flagged]
+        """A note on the rows and columns without flagged choices; none if no choice was flagged."""
+        flagged = [arm for arm in self.conditions if arm.flagged]
         if not flagged:
             return []
-        none = [one.condition.title for one in flagged if one.unflagged is None]
-        left = f" Nothing is left without them in: {', '.join(none)}." if none else ""
+        empty = [arm.condition.title for arm in flagged if arm.unflagged is None]
+        empty_note = f" Nothing is left without them in: {', '.join(empty)}." if empty else ""
         return [
             "Flagged choices were illegal or missing, and the environment's own stood in, which may lie on an "
-            f"equilibrium. Without them: {self.scenario.measured.left_out}{left}"
+            f"equilibrium. Without them: {self.scenario.measured.left_out}{empty_note}"
         ]
 
 
 def with_unflagged(conditions: Sequence[PlayedCondition[E]]) -> Iterator[PlayedCondition[E]]:
-    """The conditions, each that has flagged choices followed by itself without them."""
-    for one in conditions:
-        yield one
-        if one.unflagged is not None:
-            yield one.unflagged
+    """Yield each arm, and after it the same arm without flagged choices if it has any."""
+    for arm in conditions:
+        yield arm
+        if arm.unflagged is not None:
+            yield arm.unflagged
 
 
 def marked(panel: Panel, conditions: Sequence[PlayedCondition[Any]]) -> Panel:
-    """A panel over rounds, with a vertical line wherever something else begins or ceases to hold in a condition."""
-    found: dict[int, list[str]] = {}
-    for one in conditions:
-        for when, what in one.condition.schedule:
-            text = f"{one.title}: {what}" if len(conditions) > 1 else what
-            found.setdefault(when.from_round, []).append(_cut(text, MARK))
+    """Add vertical lines to a panel over rounds, where scheduled changes of the arms begin or end."""
+    lines: dict[int, list[str]] = {}
+    for arm in conditions:
+        for when, change in arm.condition.schedule:
+            text = f"{arm.title}: {change}" if len(conditions) > 1 else change
+            lines.setdefault(when.from_round, []).append(_shorten(text, MARK))
             if when.until_round is not None:
-                found.setdefault(when.until_round + 1, []).append(_cut(f"no longer {text}", MARK))
-    drawn = [x for curve in panel.curves for x in curve.x] + [x for dots in panel.dots for x in dots.x]
+                lines.setdefault(when.until_round + 1, []).append(_shorten(f"no longer {text}", MARK))
+    rounds = [x for curve in panel.curves for x in curve.x] + [x for dots in panel.dots for x in dots.x]
     return replace(
         panel,
         marks=[
-            MarkedLine(at=number - 0.5, label="\n".join([*told[:MARKS], *(["..."] if len(told) > MARKS else [])]))
-            for number, told in sorted(found.items())
-            if drawn and min(drawn) < number <= max(drawn)
+            MarkedLine(at=number - 0.5, label="\n".join([*labels[:MARKS], *(["..."] if len(labels) > MARKS else [])]))
+            for number, labels in sorted(lines.items())
+            if rounds and min(rounds) < number <= max(rounds)
         ],
     )
 
 
 def marks_text(conditions: Iterable[PlayedCondition[Any]]) -> str:
-    """What the vertical lines of `marked` mean, for a caption; nothing where nothing changes."""
-    told = [f"'{one.condition.title}': {what} {when}" for one in conditions for when, what in one.condition.schedule]
-    return f" Vertical lines: where something changes ({'; '.join(told)})." if told else ""
+    """The meaning of the vertical lines of `marked`, for a caption; empty if nothing changes."""
+    changes = [
+        f"'{arm.condition.title}': {change} {when}" for arm in conditions for when, change in arm.condition.schedule
+    ]
+    return f" Vertical lines: where something changes ({'; '.join(changes)})." if changes else ""
 
 
-def _cut(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: most - 1].rstrip() + "\N{HORIZONTAL ELLIPSIS}"
+def _shorten(text: str, limit: int) -> str:
+    return text if len(text) <= limit else text[: limit - 1].rstrip() + "\N{HORIZONTAL ELLIPSIS}"
 
 
 def comparable(condition: Condition, *published: Mapping[str, Any]) -> bool:
-    """Whether published values can stand beside a condition.
+    """Whether published values were taken in the same game as a condition.
 
-    Each of `published.json`'s entries may say under `comparable` what it takes: all settings of a `preset` but those in
+    An entry of `published.json` may require something under `comparable`: all settings of a `preset` but those in
     `except`, and the values in `settings`.
     """
     return all(_fits(condition, entry.get("comparable", {})) for entry in published)
 
 
 def _fits(condition: Condition, rule: Mapping[str, Any]) -> bool:
-    wanted = dict(rule.get("settings", {}))
-    like = condition.spec.settings_type.build(rule.get("preset")).to_json()
-    # Plain data leave out younger settings at their defaults, which no paper departs from.
-    if condition.settings.keys() - like.keys() - wanted.keys() - set(rule.get("except", ())):
+    required = dict(rule.get("settings", {}))
+    preset = condition.spec.settings_type.build(rule.get("preset")).to_json()
+    # Settings that are younger than a paper are absent at their defaults. One that is present departs from the paper.
+    if condition.settings.keys() - preset.keys() - required.keys() - set(rule.get("except", ())):
         return False
     if "preset" in rule:
-        wanted = {**{name: value for name, value in like.items() if name not in rule["except"]}, **wanted}
-    # A setting that is younger than the run had its default there.
-    return all(plain(condition.settings.get(name, value)) == plain(value) for name, value in wanted.items())
-
-
-_BOUNDS = re.compile(
-    r"(?:[,;] |count |cent |numbers |points )from (?P<from>\d+)(?: to (?P<to>\d+)\b)?"
-    r"|(?:[,;]|above|cut to) (?P<low>-?\d+) to (?P<high>\d+)\b"
-)
-
-
-def bounds(definition: str) -> tuple[float | None, float | None]:
-    """The least and most that a measure can be, as its definition says: `"..., 0 to 1"`, `"a count from 0"`."""
-    found = _BOUNDS.search(definition)
-    low, high = (None, None) if found is None else (found["from"] or found["low"], found["to"] or found["high"])
-    return (None if low is None else float(low)), (None if high is None else float(high))
+        required = {**{name: value for name, value in preset.items() if name not in rule["except"]}, **required}
+    # A setting that is younger than the run is absent too: its default held.
+    return all(plain(condition.settings.get(name, value)) == plain(value) for name, value in required.items())
 
 
 def concerns(entry: Mapping[str, Any], source: str, condition: str = "") -> bool:
-    """Whether a published value concerns a study, besides that the game is the same.
+    """Whether a published value concerns a study that plays the same game.
 
     Args:
-        entry: the value; its `study` is a part of the `source` of those studies that it concerns, its `conditions` are
-            the names of these studies' arms. It concerns every study that names no source.
-        source: what the study says that it plays again.
-        condition: a condition's name.
+        entry: the value. It concerns the studies whose `source` contains its `study`, and in them its `conditions`. It
+            also concerns every study without a source.
+        source: the paper that the study plays again, in the study's words.
+        condition: the name of a condition of the study.
     """
     if not source:
         return True
@@ -452,25 +376,22 @@ def mean_curve(
     within: tuple[float | None, float | None] = (None, None),
     **look: Any,
 ) -> Curve:
-    """The mean over episodes with its interval, or without one if there is a single episode.
+    """A curve of the mean over episodes, with a band for its interval if there are two episodes or more.
 
     Args:
         label: the curve's name.
-        x: (points,) where.
+        x: (points,) the positions of the points.
         table: (episodes, points) without missing values.
         color: its colour.
-        within: the least and most that a value can be; the interval ends there.
+        within: the smallest and largest possible value; the band ends there.
         **look: more attributes of `Curve`.
     """
-    found = mean_intervals(table)
-    mean, low, high = (row.tolist() for row in (found if within == (None, None) else np.clip(found, *within)))
+    means = mean_intervals(table)
+    mean, low, high = (row.tolist() for row in (means if within == (None, None) else np.clip(means, *within)))
     band = {"low": low, "high": high} if len(table) > 1 else {}
     return Curve(label=label, x=x, y=mean, color=color, **band, **look)
 
 
-_NO_MEASURE = ("seed", "talk")
-
-
 def values_of(rows: Sequence[Row], name: str) -> list[float | None]:
-    """A column's numbers, `bool` for yes and no; `None` where there is no number."""
+    """The numbers of a column, `bool` for yes and no; `None` for rows without a number."""
     return [value if isinstance(value := row.get(name), (bool, int, float)) else None for row in rows]

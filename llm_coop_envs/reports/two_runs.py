@@ -1,4 +1,4 @@
-"""What two runs differ by, condition by condition of the same name."""
+"""Comparison of two runs, condition by condition of the same name."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from typing import Any
 
 from llm_coop_envs.core.settings import plain
 from llm_coop_envs.errors import RunError
-from llm_coop_envs.reports.paired import Arms, adjust, differences, measures_of, numbers
+from llm_coop_envs.reports.contrast_text import surviving_differences
+from llm_coop_envs.reports.contrasts import Contrast, adjust, differences, measures_of
 from llm_coop_envs.reports.run_sections import read_run
 from llm_coop_envs.reports.section import PlayedCondition, ScenarioSection
 from llm_coop_envs.runs.folder import Run, open_run
-from llm_coop_envs.statistics.comparison import ALPHA
+from llm_coop_envs.statistics.comparison import is_underpowered
 from llm_coop_envs.util.checks import suggestion
 
 
 def compare_runs(
     first: Path, second: Path, measures: Sequence[str] = (), *, any_settings: bool = False
 ) -> tuple[list[str], str]:
-    """The differences between two runs that survive Holm, all measures of all conditions being one family.
+    """Find the differences between two runs that survive Holm, with all measures of all conditions as one family.
 
     Args:
         first: the run folder that is compared with.
@@ -37,59 +38,55 @@ def compare_runs(
     """
     runs = open_run(first), open_run(second)
     shared = _comparable(*runs, any_settings)
-    read = [_sections(run, shared) for run in runs]
+    first_arms, second_arms = (_arms(run, shared) for run in runs)
     chosen = measures or runs[0].manifest["measures"]
-    arms = []
+    contrasts = []
     for name in shared:
-        (section, one), (_, other) = (found[name] for found in read)
-        told = measures_of(section, (one, other), chosen)
-        arms.append(
-            Arms(
-                section=section, first=one, second=other, comparisons=differences(one, other, told), family_name="runs"
-            )
+        (section, arm), (_, other) = first_arms[name], second_arms[name]
+        comparisons = differences(arm, other, measures_of(section, (arm, other), chosen))
+        contrasts.append(
+            Contrast(section=section, first=arm, second=other, comparisons=comparisons, family_name="runs")
         )
-    known = sorted({name for one in arms for row in one.first.metrics for name in row})
+    measured = sorted({name for contrast in contrasts for row in contrast.first.metrics for name in row})
     for name in measures:
-        if name not in known:
-            raise RunError(f"--measure {name}: no episode has it; {suggestion(name, known)}")
-    adjust(arms)
+        if name not in measured:
+            raise RunError(f"--measure {name}: no episode has it; {suggestion(name, measured)}")
+    adjust(contrasts)
     tests = [
-        (one.first.condition.name, test, p)
-        for one in arms
-        for test, p in zip(one.comparisons, one.adjusted, strict=True)
+        (f"{contrast.names[0]}: {test.measure}", test, p)
+        for contrast in contrasts
+        for test, p in zip(contrast.comparisons, contrast.adjusted, strict=True)
         if p is not None
     ]
     if not tests:
         raise RunError(f"{second}: too few seeds: no condition has two episodes or more in both runs")
-    found = [
-        f"{name}: {test.measure} is {finding} in {second} ({numbers(test, p)})"
-        for name, test, p in tests
-        if (finding := test.finding(p)) in ("higher", "lower")
-    ]
-    least = min(test.smallest_p for _, test, _ in tests)
-    summary = (
-        f"{len(found) or 'None'} of {len(tests)} differences survive Holm (1979) at {ALPHA:g}: {len(shared)} "
-        f"conditions, {second} minus {first}; smallest possible p {least:.3g}"
-    )
-    if least * len(tests) > ALPHA:
+    sentences, summary = surviving_differences(tests, first, second, scope=f"{len(shared)} conditions, ")
+    if is_underpowered([test for _, test, _ in tests]):
         summary += f", too much for any of {len(tests)} tests: too few seeds"
-    return found, f"{summary}."
+    return sentences, f"{summary}."
 
 
 def _comparable(first: Run, second: Run, any_settings: bool) -> list[str]:
-    """The names of the conditions that both runs have, which must have the same settings."""
-    before, after = ({one.name: one for one in run.conditions} for run in (first, second))
-    shared = [name for name in before if name in after]
+    """The names of the conditions that both runs have.
+
+    Raises:
+        RunError: there is none, or one has other settings in the second run.
+    """
+    first_conditions, second_conditions = (
+        {condition.name: condition for condition in run.conditions} for run in (first, second)
+    )
+    shared = [name for name in first_conditions if name in second_conditions]
     if not shared:
         raise RunError(
-            f"{second.folder}: no condition has the name of one in {first.folder} (there: {', '.join(before)}; here: "
-            f"{', '.join(after)})"
+            f"{second.folder}: no condition has the name of one in {first.folder} (there: "
+            f"{', '.join(first_conditions)}; here: {', '.join(second_conditions)})"
         )
     for name in shared:
-        one, other = before[name], after[name]
+        condition, other = first_conditions[name], second_conditions[name]
+        # Settings of two scenarios are not compared: 'scenario' differs first.
         sides = [
-            {"scenario": c.scenario, **(c.settings if c.scenario == one.scenario else {}), "after": c.after}
-            for c in (one, other)
+            {"scenario": c.scenario, **(c.settings if c.scenario == condition.scenario else {}), "after": c.after}
+            for c in (condition, other)
         ]
         differs = next(
             (key for key in sides[0] | sides[1] if plain(sides[0].get(key)) != plain(sides[1].get(key))), None
@@ -103,17 +100,17 @@ def _comparable(first: Run, second: Run, any_settings: bool) -> list[str]:
     return shared
 
 
-def _sections(run: Run, shared: Sequence[str]) -> dict[str, tuple[ScenarioSection[Any], PlayedCondition[Any]]]:
-    """A run's section and episodes of each shared condition.
+def _arms(run: Run, shared: Sequence[str]) -> dict[str, tuple[ScenarioSection[Any], PlayedCondition[Any]]]:
+    """A run's conditions with their episodes by name, each with the section of its scenario.
 
     Raises:
-        RunError: episodes are missing, or an arm is invalid.
+        RunError: episodes are missing, or a shared condition is invalid.
     """
-    there = len(run.finished())
-    if there < run.total:
-        raise RunError(f"{run.folder}: has {there} of {run.total} episodes; continue it with 'llm-coop run' first")
-    found = {one.condition.name: (section, one) for section in read_run(run)[0] for one in section.conditions}
+    finished = len(run.finished())
+    if finished < run.total:
+        raise RunError(f"{run.folder}: has {finished} of {run.total} episodes; continue it with 'llm-coop run' first")
+    arms = {arm.condition.name: (section, arm) for section in read_run(run)[0] for arm in section.conditions}
     for name in shared:
-        if why := found[name][1].invalid:
-            raise RunError(f"{run.folder}: condition '{name}' is invalid and nothing can be said of it: {why}")
-    return found
+        if reason := arms[name][1].invalid:
+            raise RunError(f"{run.folder}: condition '{name}' is invalid and nothing can be said of it: {reason}")
+    return arms

@@ -1,4 +1,4 @@
-"""Checking a report: its tables are made again from the run's episodes and compared, file by file."""
+"""Verification of a report: its tables are made again from the run's episodes and compared file by file."""
 
 from __future__ import annotations
 
@@ -13,33 +13,34 @@ from llm_coop_envs.runs.folder import Run
 
 
 def report_faults(run: Run) -> list[str]:
-    """A sentence on the first row of a run's report that is not what its episodes make of it.
+    """Find the first row of a run's report that does not follow from the run's episodes.
 
-    Nothing is said of a run that has no report in its folder, or is not complete.
+    Returns:
+        A sentence on that row; nothing if the report is correct or not in the run's folder, or the run not complete.
 
     Raises:
         MissingExtra: matplotlib is not installed.
     """
-    there = run.folder / "report"
-    if not run.complete or not (there / PACKAGE).is_file():
+    report = run.folder / "report"
+    if not run.complete or not (report / PACKAGE).is_file():
         return []
-    with tempfile.TemporaryDirectory() as place:
-        made = Path(place)
+    with tempfile.TemporaryDirectory() as temporary:
+        remade = Path(temporary)
         try:
-            write_report(run.folder, made)
+            write_report(run.folder, remade)
         except RunError as error:
             return [str(error)]
-        names = sorted({path.relative_to(home).as_posix() for home in (there, made) for path in home.rglob("*.csv")})
-        found = (_difference(there / name, made / name) for name in names)
-        return list(itertools.islice(filter(None, found), 1))
+        names = sorted({path.relative_to(home).as_posix() for home in (report, remade) for path in home.rglob("*.csv")})
+        differences = (_difference(report / name, remade / name) for name in names)
+        return list(itertools.islice(filter(None, differences), 1))
 
 
-def _difference(path: Path, made: Path) -> str:
-    """How a file first differs from the one that was made again; empty if it does not."""
-    if not (path.is_file() and made.is_file()):
+def _difference(path: Path, remade: Path) -> str:
+    """Say how a file first differs from the one that was made again; empty if it does not."""
+    if not (path.is_file() and remade.is_file()):
         return f"{path}: {'is no table of this report' if path.is_file() else 'is not there'}"
     try:
-        lines = [one.read_text(encoding="utf-8").splitlines() for one in (path, made)]
+        lines = [file.read_text(encoding="utf-8").splitlines() for file in (path, remade)]
     except UnicodeDecodeError as error:
         return f"{path}: is no UTF-8 text ({error.reason})"
     for number, (was, now) in enumerate(itertools.zip_longest(*lines, fillvalue=""), 1):

@@ -41,9 +41,9 @@ from llm_coop_envs.storage.folder import COMPLETE, RunFolder
 from llm_coop_envs.util.waiting import run_coroutine
 
 VERDICTS = "verdicts.jsonl.gz"
-PLANTED = "planted"
+SYNTHETIC_SOURCE = "planted"
 """The source of talk from synthetic worlds of known intent, as recorded in a judgement's manifest."""
-PLANTED_SEED = 2_000_000
+SYNTHETIC_SEED = 2_000_000
 """The first seed of the worlds that test a judge; no rule was chosen or is reported on worlds with these seeds."""
 
 
@@ -121,14 +121,14 @@ def collect_world_talk(scenario: str, episodes: int, rounds: int | None = None) 
     """
     spoken, truth = [], {}
     for world in find_synthetic_worlds(scenario).worlds:
-        for seed in range(PLANTED_SEED, PLANTED_SEED + (episodes if world.talk else 0)):
+        for seed in range(SYNTHETIC_SEED, SYNTHETIC_SEED + (episodes if world.talk else 0)):
             name = f"{world.name}/{seed}"
             events = play_and_record_world(scenario, world.name, seed)[1]
             heard = _first_talk_rounds(collect_statements(name, events, find_scenario(scenario)), rounds)
             if heard:  # an episode without talk says nothing about a judge
                 spoken += heard
                 truth[name] = world.intent
-    return Material(source=f"{PLANTED}:{scenario}", talk=spoken, truth=truth, rounds=rounds)
+    return Material(source=f"{SYNTHETIC_SOURCE}:{scenario}", talk=spoken, truth=truth, rounds=rounds)
 
 
 def folder_name(model: str) -> str:

@@ -72,7 +72,7 @@ class ModelAccess:
         """
         if not study.models:
             return []
-        from llm_coop_envs.policies.llm.playing.player import endpoint_of
+        from llm_coop_envs.policies.llm.playing.player import build_endpoint
 
         fields: dict[str, dict[str, Any]] = {}
         for player in study.models:
@@ -81,7 +81,7 @@ class ModelAccess:
             if fields.setdefault(model, endpoint_fields) != endpoint_fields:
                 raise SettingsError("model", model, "is to be reached in two ways; give both players the same address")
         # Endpoints are made in a replay, too, so that mistakes in their fields are reported.
-        endpoints = [endpoint_of(model, endpoint_fields) for model, endpoint_fields in fields.items()]
+        endpoints = [build_endpoint(model, endpoint_fields) for model, endpoint_fields in fields.items()]
         return [] if self.replay is not None else endpoints
 
     def check(self, endpoints: list[Endpoint]) -> None:

@@ -1,27 +1,34 @@
-"""What two arms differ by in one measure: interval, effect size and p value, the unit being the episode.
+"""Comparison of two arms in one measure: interval, effect size, p value, correction for families of tests, power.
 
-The interval is Student's t (Welch's for arms that are not paired), the effect size has the interval that follows from
-the noncentral t distribution (Steiger and Fouladi 1997), p is that of a permutation test (Fisher 1935), which is exact
-as long as the rearrangements can be listed. `docs/statistics.md` says how well they hold.
+The unit is the episode. The interval is Student's t (Welch's for arms that are not paired). The effect size has the
+interval that follows from the noncentral t distribution (Steiger and Fouladi 1997). The p value is that of a
+permutation test (Fisher 1935), which is exact as long as all rearrangements can be listed. `docs/statistics.md` shows
+how well they hold.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from llm_coop_envs.statistics.intervals import LEVEL, Interval
 from llm_coop_envs.util.extras import need
 
+#: The two-sided level of every test.
 ALPHA = 0.05
+#: The most rearrangements that are all listed; of more, some are drawn.
 MOST_LISTED = 2**16
+#: How many rearrangements are drawn: of up to `_MANY` episodes, and of more.
 DRAWN, DRAWN_OF_MANY, _MANY = 9_999, 1_999, 1_000
-_AT_ONCE = 2_000_000
+#: The most numbers that `scipy.stats.permutation_test` holds in memory at a time.
+_BATCH_NUMBERS = 2_000_000
+
+Key = TypeVar("Key", bound=Hashable)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,9 +36,9 @@ class Comparison:
     """A measure in two arms, one value per episode.
 
     Attributes:
-        measure: its name.
-        first: its values in the arm that is compared with.
-        second: those in the other arm; for the same seeds in the same order if they are paired.
+        measure: the measure's name.
+        first: its values in the reference arm.
+        second: its values in the other arm; if paired, for the same seeds in the same order.
         paired: whether each value of one arm belongs to one of the other.
     """
 
@@ -40,20 +47,36 @@ class Comparison:
     second: tuple[float, ...]
     paired: bool = True
 
+    @classmethod
+    def by_key(
+        cls, measure: str, first: Mapping[Key, float], second: Mapping[Key, float], *, paired: bool = True
+    ) -> Comparison:
+        """Compare values that have keys, such as the seeds of their episodes.
+
+        Args:
+            measure: the measure's name.
+            first: the values of the reference arm, by key.
+            second: the values of the other arm.
+            paired: pair the values of shared keys and leave out the others; else all values of both arms count.
+        """
+        shared = [key for key in first if key in second]
+        values = [tuple(arm[key] for key in (shared if paired else arm)) for arm in (first, second)]
+        return cls(measure=measure, first=values[0], second=values[1], paired=paired)
+
     @property
     def differences(self) -> list[float]:
-        """Second minus first, for each pair; none where they differ by rounding only, as sums in another order do."""
+        """Second minus first for each pair; exactly 0 where they differ by rounding only, as 0.1 + 0.2 and 0.3 do."""
         pairs = zip(self.first, self.second, strict=True)
         return [0.0 if math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-9) else b - a for a, b in pairs]
 
     @property
     def episodes(self) -> str:
-        """How many there are: `"6"` pairs, or `"5 and 7"`."""
+        """The number of pairs, such as `"6"`, or of episodes in both arms, such as `"5 and 7"`."""
         return str(len(self.first)) if self.paired else f"{len(self.first)} and {len(self.second)}"
 
     @property
     def testable(self) -> bool:
-        """Whether there are two pairs, or two episodes in each arm: without them there is neither interval nor p."""
+        """Whether there are two pairs, or two episodes in each arm, which intervals and p values need."""
         return min(len(self.first), len(self.second)) >= 2
 
     @cached_property
@@ -85,9 +108,9 @@ class Comparison:
         n, m = len(self.first), len(self.second)
         size: float
         if self.paired:
-            found = np.array(self.differences)
-            spread, size, freedom, correction = found.std(ddof=1), n, n - 1, 1.0
-            mean = found.mean()
+            differences = np.array(self.differences)
+            spread, size, freedom, correction = differences.std(ddof=1), n, n - 1, 1.0
+            mean = differences.mean()
         else:
             a, b = (np.array(x, dtype=float) for x in (self.first, self.second))
             size, freedom = n * m / (n + m), n + m - 2
@@ -120,17 +143,21 @@ class Comparison:
 
     @property
     def smallest_p(self) -> float:
-        """The smallest p value that so many episodes can reach; 1 if there is none."""
+        """The smallest p value that so many episodes can reach; 1 if they cannot be tested."""
         if not self.testable:
             return 1.0
         listed = _rearrangements(len(self.first), None if self.paired else len(self.second))
-        return 2 / (listed if listed <= MOST_LISTED else 1 + _drawn(len(self.first) + len(self.second)))
+        return 2 / (listed if listed <= MOST_LISTED else 1 + _count_draws(len(self.first) + len(self.second)))
 
     def finding(self, adjusted: float | None) -> str:
-        """`"higher"`, `"lower"`, `"same"` in all pairs, `"unclear"`, or `"few"` episodes for p to come below 5 %.
+        """Classify the second arm against the first.
 
         Args:
-            adjusted: p, adjusted for the family it is in.
+            adjusted: the p value, adjusted for its family; `None` if there is none.
+
+        Returns:
+            `"higher"` or `"lower"` if the adjusted p value is at most 5 %, else `"unclear"`; `"same"` if no pair
+            differs; `"few"` if so few episodes cannot reach 5 %.
         """
         if self.testable and self.paired and not any(self.differences):
             return "same"
@@ -142,26 +169,29 @@ class Comparison:
 
 
 def t_interval(values: Sequence[float]) -> Interval | None:
-    """The mean of one number per episode with its interval by Student's t; `None` without values."""
+    """Mean of one number per episode with its interval by Student's t; `None` without values."""
     if not values:
         return None
-    found = np.array(values, dtype=float)
-    mean = float(found.mean())
-    if len(found) < 2:
+    sample = np.array(values, dtype=float)
+    mean = float(sample.mean())
+    if len(sample) < 2:
         return Interval(mean=mean, low=None, high=None, n=1)
-    half = _quantile(len(found) - 1) * float(found.std(ddof=1)) / math.sqrt(len(found))
-    return Interval(mean=mean, low=mean - half, high=mean + half, n=len(found))
+    half = _quantile(len(sample) - 1) * float(sample.std(ddof=1)) / math.sqrt(len(sample))
+    return Interval(mean=mean, low=mean - half, high=mean + half, n=len(sample))
 
 
 def permutation_p(first: Any, second: Any = None) -> Any:
     """Two-sided p values of permutation tests by `scipy.stats.permutation_test`, along the last axis.
 
-    All rearrangements are listed up to 65,536 of them (16 pairs); of more, 9,999 are drawn, always the same, and 1,999
-    where there are over 1,000 episodes.
+    Up to 65,536 rearrangements (16 pairs) are all listed. Of more, 9,999 are drawn with a fixed seed, and 1,999 if
+    there are over 1,000 episodes.
 
     Args:
         first: array (..., pairs) of differences, or (..., episodes) of one arm.
-        second: the other arm's if they are not paired.
+        second: array (..., episodes) of the other arm; `None` if `first` holds differences.
+
+    Returns:
+        Array (...) of p values.
     """
     stats = need("scipy.stats", "a permutation test", "study")
     size = first.shape[-1] + (0 if second is None else second.shape[-1])
@@ -172,42 +202,50 @@ def permutation_p(first: Any, second: Any = None) -> Any:
         _mean if second is None else _welch,
         permutation_type="samples" if second is None else "independent",
         vectorized=True,
-        n_resamples=MOST_LISTED if listed <= MOST_LISTED else _drawn(size if second is not None else 2 * size),
-        batch=max(1, _AT_ONCE // (size * tests)),
+        n_resamples=MOST_LISTED if listed <= MOST_LISTED else _count_draws(size if second is not None else 2 * size),
+        batch=max(1, _BATCH_NUMBERS // (size * tests)),
         axis=-1,
         rng=np.random.default_rng(0),
     ).pvalue
 
 
 def holm(values: Sequence[float]) -> list[float]:
-    """P values of one family, adjusted so that the chance of any false finding stays below the level (Holm 1979)."""
+    """Adjust the p values of one family so that the chance of any false finding stays below the level (Holm 1979)."""
     adjusted = [0.0] * len(values)
-    reached = 0.0
-    for rank, place in enumerate(sorted(range(len(values)), key=values.__getitem__)):
-        reached = max(reached, min(1.0, (len(values) - rank) * values[place]))
-        adjusted[place] = reached
+    largest = 0.0
+    for rank, index in enumerate(sorted(range(len(values)), key=values.__getitem__)):
+        largest = max(largest, min(1.0, (len(values) - rank) * values[index]))
+        adjusted[index] = largest
     return adjusted
 
 
+def is_underpowered(family: Sequence[Comparison]) -> bool:
+    """Whether a family has too many tests for so few episodes: none could come below the level, whatever they show."""
+    return bool(family) and min(test.smallest_p for test in family) * len(family) > ALPHA
+
+
 def fewest_pairs(tests: int = 1, alpha: float = ALPHA) -> int:
-    """The fewest pairs with which a permutation test among so many of a family can come below the level."""
+    """Fewest pairs with which a permutation test can come below the level in a family of so many tests."""
     return 1 + math.ceil(math.log2(tests / alpha))
 
 
-def pairs_needed(effect: float, power: float, alpha: float = ALPHA, most: int = 1_000_000) -> int | None:
-    """How many pairs find an effect with a given probability, by the noncentral t distribution.
+def pairs_needed(effect: float, power: float, alpha: float = ALPHA, limit: int = 1_000_000) -> int | None:
+    """Number of pairs that find an effect with a given probability, by the noncentral t distribution.
 
     Args:
         effect: mean over standard deviation of the differences (d_z).
-        power: the probability.
+        power: the probability, in (0, 1).
         alpha: the two-sided level.
-        most: `None` is returned if more are needed.
+        limit: the largest number that is tried.
+
+    Returns:
+        The number, at least `fewest_pairs()`; `None` if it is above the limit.
     """
-    low, high = fewest_pairs(alpha=alpha) - 1, most + 1
+    low, high = fewest_pairs(alpha=alpha) - 1, limit + 1
     while high - low > 1:
         middle = min((low + high) // 2, 2 * low)
         low, high = (low, middle) if power_of(effect, middle, alpha) >= power else (middle, high)
-    return high if high <= most else None
+    return high if high <= limit else None
 
 
 def power_of(effect: float, pairs: int, alpha: float = ALPHA) -> float:
@@ -221,22 +259,25 @@ def power_of(effect: float, pairs: int, alpha: float = ALPHA) -> float:
 
 
 def _quantile(freedom: float) -> float:
+    """How many standard errors Student's interval reaches to either side."""
     special = need("scipy.special", "an interval by Student's t", "study")
     return float(special.stdtrit(freedom, (1 + LEVEL) / 2))
 
 
 def _rearrangements(n: int, m: int | None) -> float:
-    """In how many ways pairs can be turned round, or episodes dealt to two arms."""
+    """Number of ways to turn round n pairs, or to deal n + m episodes to two arms."""
     if m is None:
         return 2.0**n if n < 1_000 else math.inf
     return math.comb(n + m, n) if n + m < 1_000 else math.inf
 
 
-def _drawn(episodes: int) -> int:
+def _count_draws(episodes: int) -> int:
+    """Number of rearrangements that are drawn where they are too many to list."""
     return DRAWN if episodes <= _MANY else DRAWN_OF_MANY
 
 
-# Both are rounded: rearrangements that differ only in how floating-point sums fell out are ties.
+# Both statistics are rounded, so that rearrangements whose floating-point sums differ in their last digits are ties.
+# Example: the differences 0.1, 0.2 and 0.3 have the same sum in each order, but not the same bits.
 
 
 def _mean(differences: Any, axis: int) -> Any:
@@ -244,8 +285,8 @@ def _mean(differences: Any, axis: int) -> Any:
 
 
 def _welch(first: Any, second: Any, axis: int) -> Any:
-    # What does not vary within the arms gets a large number, not an infinite one, whose ties could not be told.
+    # Arms without variance get a large number, not infinity: two infinities would always be a tie.
     largest = max(np.abs(first).max(), np.abs(second).max())
-    error = sum(x.var(axis=axis, ddof=1) / x.shape[axis] for x in (first, second))
-    apart = second.mean(axis=axis) - first.mean(axis=axis)
-    return np.round(apart / np.sqrt(error + (1e-9 * largest) ** 2 + 1e-300), 9)
+    error = sum(arm.var(axis=axis, ddof=1) / arm.shape[axis] for arm in (first, second))
+    difference = second.mean(axis=axis) - first.mean(axis=axis)
+    return np.round(difference / np.sqrt(error + (1e-9 * largest) ** 2 + 1e-300), 9)

@@ -1,10 +1,13 @@
-"""Intervals of means over episodes, honest about how few there are.
+"""Intervals of means over few episodes.
 
-With the five or fifteen runs that are usual here and skewed values, Student's interval is too near on the side of the
-tail: for five exponential draws it covers 88 %. Hall's transformation (1992, "On the removal of skewness by
-transformation", Journal of the Royal Statistical Society B 54(1)) moves both ends towards the tail. The interval here
-reaches as far as the further of the two on each side, and covers 93 to 97 % of normal, exponential and clustered
-draws from five on. `docs/statistics.md` has the simulation, and what is not covered so well.
+With five or fifteen episodes of skewed values, Student's interval ends too early on the side of the tail: for five
+exponential draws it covers 88 %. Hall's transformation (1992, "On the removal of skewness by transformation", Journal
+of the Royal Statistical Society B 54(1)) moves both ends towards the tail. The interval here reaches as far as the
+further of the two on each side. From five draws on it covers 93 to 97 % of normal, exponential and clustered ones.
+`docs/statistics.md` has the simulation, and the cases that are covered less well.
+
+Student's quantile is computed here, without SciPy: SciPy is an optional dependency, and its quantiles differ from these
+in the last digits, which the data files of reports print.
 """
 
 from __future__ import annotations
@@ -19,18 +22,19 @@ from numpy.typing import NDArray
 
 from llm_coop_envs.util.extras import need
 
+#: The nominal coverage of intervals.
 LEVEL = 0.95
 
 
 @dataclass(frozen=True, kw_only=True)
 class Interval:
-    """A mean over episodes and how far it may be off.
+    """A mean over episodes with its interval.
 
     Attributes:
         mean: the mean of the values.
         low: the interval's lower end; `None` with fewer than two values.
         high: the interval's upper end; `None` with fewer than two values.
-        n: how many values there were (missing ones are not counted).
+        n: the number of values, without missing ones.
     """
 
     mean: float
@@ -38,10 +42,14 @@ class Interval:
     high: float | None
     n: int
 
-    def within(self, least: float | None, most: float | None) -> Interval:
-        """The interval without what lies beyond the values that there can be; `None` where there is no bound."""
+    def clip(self, minimum: float | None, maximum: float | None) -> Interval:
+        """Cut the interval off at the smallest and largest possible value; `None` stands for no bound."""
         low, high = (
-            None if end is None else float(np.clip(end, least, most)) if (least, most) != (None, None) else end
+            None
+            if end is None
+            else float(np.clip(end, minimum, maximum))
+            if (minimum, maximum) != (None, None)
+            else end
             for end in (self.low, self.high)
         )
         return replace(self, low=low, high=high)
@@ -50,28 +58,30 @@ class Interval:
 def mean_interval(
     values: Sequence[float | None], *, weights: Sequence[float] | None = None, level: float = LEVEL
 ) -> Interval | None:
-    """The mean of one number per episode, with its interval.
+    """Mean of one number per episode, with its interval.
 
     Args:
         values: one number per episode; `None` and NaN are episodes without one, and are left out. Where all are `bool`
             and count the same, the interval is the exact one of a rate.
-        weights: how much each episode counts; all the same by default.
+        weights: the weight of each episode; equal by default.
         level: the interval's nominal coverage, in (0, 1).
 
     Returns:
-        The interval, or `None` when there is no value at all.
+        The interval, or `None` without any value.
     """
-    there = [k for k, value in enumerate(values) if value is not None and not math.isnan(value)]
-    if not there:
+    present = [k for k, value in enumerate(values) if value is not None and not math.isnan(value)]
+    if not present:
         return None
-    kept = [values[k] for k in there]
-    counted = None if weights is None else np.array([weights[k] for k in there], dtype=float)
-    mean, low, high = (float(row[0]) for row in mean_intervals(np.array(kept, dtype=float)[:, None], level, counted))
-    if len(kept) < 2:
+    sample = [values[k] for k in present]
+    counted_weights = None if weights is None else np.array([weights[k] for k in present], dtype=float)
+    mean, low, high = (
+        float(row[0]) for row in mean_intervals(np.array(sample, dtype=float)[:, None], level, counted_weights)
+    )
+    if len(sample) < 2:
         return Interval(mean=mean, low=None, high=None, n=1)
-    if counted is None and all(isinstance(value, bool) for value in kept):
-        low, high = exact_interval(kept.count(True), len(kept), level)
-    return Interval(mean=mean, low=low, high=high, n=len(kept))
+    if counted_weights is None and all(isinstance(value, bool) for value in sample):
+        low, high = exact_interval(sample.count(True), len(sample), level)
+    return Interval(mean=mean, low=low, high=high, n=len(sample))
 
 
 def mean_intervals(
@@ -82,7 +92,7 @@ def mean_intervals(
     Args:
         episodes: array (episodes, points) without missing values, at least one episode.
         level: nominal coverage of each point's interval, in (0, 1).
-        weights: (episodes,) how much each counts; all the same by default.
+        weights: (episodes,) the weight of each; equal by default.
 
     Returns:
         Array (3, points): mean, lower end, upper end. With one episode the ends equal the mean: there is no interval,
@@ -92,39 +102,39 @@ def mean_intervals(
     mean = np.average(episodes, axis=0, weights=weights)
     if n < 2:
         return np.stack([mean, mean, mean])
-    # A weighted mean is a ratio; these are what each episode adds to its error (its linearisation).
-    off = (episodes - mean) * (1.0 if weights is None else (weights / weights.mean())[:, None])
-    error = np.sqrt((off**2).sum(axis=0) / (n - 1) / n)
+    # A weighted mean is a ratio; its linearisation gives what each episode adds to its error.
+    deviations = (episodes - mean) * (1.0 if weights is None else (weights / weights.mean())[:, None])
+    error = np.sqrt((deviations**2).sum(axis=0) / (n - 1) / n)
     error[error < 1e-12 * np.abs(episodes).max(axis=0)] = 0.0  # equal values, but for rounding in their sum
     reach = student_quantile((1 + level) / 2, n - 1)
-    below, above = np.maximum(reach, hall_reach(off, error, reach)) if n > 2 else (reach, reach)
+    below, above = np.maximum(reach, hall_reach(deviations, error, reach)) if n > 2 else (reach, reach)
     return np.stack([mean, mean - below * error, mean + above * error])
 
 
-def hall_reach(off: NDArray[np.float64], error: NDArray[np.float64], reach: float) -> NDArray[np.float64]:
-    """How far Hall's (1992) interval reaches below and above the mean.
+def hall_reach(deviations: NDArray[np.float64], error: NDArray[np.float64], reach: float) -> NDArray[np.float64]:
+    """Distance from the mean to the lower and upper end of Hall's (1992) interval.
 
     Args:
-        off: (episodes, points) deviations from the mean, of three or more episodes.
+        deviations: (episodes, points) deviations from the mean, of three or more episodes.
         error: (points,) standard errors of the mean.
-        reach: how far it reaches without skewness, in standard errors.
+        reach: the distance without skewness, in standard errors.
 
     Returns:
         (2, points), in standard errors.
     """
-    n = len(off)
+    n = len(deviations)
     # In standard errors first: the third power of a tiny number would be 0.
-    skewness = ((off / np.where(error > 0, error, np.inf)) ** 3).sum(axis=0) / ((n - 1) * (n - 2) * n)
+    skewness = ((deviations / np.where(error > 0, error, np.inf)) ** 3).sum(axis=0) / ((n - 1) * (n - 2) * n)
     slope = np.where(np.abs(skewness) < 1e-6, 1e-6, skewness)  # near 0 the formula divides 0 by 0; its limit is `reach`
     return np.stack([sign * 3 / slope * (np.cbrt(1 + slope * (sign * reach - slope / 6)) - 1) for sign in (1, -1)])
 
 
-def exact_interval(found: int, of: int, level: float = LEVEL) -> tuple[float, float]:
+def exact_interval(successes: int, trials: int, level: float = LEVEL) -> tuple[float, float]:
     """The exact interval of a rate (Clopper and Pearson 1934)."""
     special = need("scipy.special", "the exact interval of a rate", "study")
     tail = (1 - level) / 2
-    low = special.betaincinv(found, of - found + 1, tail) if found else 0.0
-    high = special.betaincinv(found + 1, of - found, 1 - tail) if found < of else 1.0
+    low = special.betaincinv(successes, trials - successes + 1, tail) if successes else 0.0
+    high = special.betaincinv(successes + 1, trials - successes, 1 - tail) if successes < trials else 1.0
     return float(low), float(high)
 
 

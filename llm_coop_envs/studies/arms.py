@@ -18,7 +18,7 @@ _ARM_FIELDS = ("name", "title", "changes", "until_round", "players", "settings",
 
 
 @dataclass(frozen=True, kw_only=True)
-class Arm:
+class BranchArm:
     """An arm of a file.
 
     Attributes:
@@ -85,7 +85,7 @@ class ArmsFile:
 
     name: str
     description: str
-    arms: tuple[Arm, ...]
+    arms: tuple[BranchArm, ...]
 
 
 def read_arms(node: YamlNode, at: int) -> ArmsFile:
@@ -99,7 +99,7 @@ def read_arms(node: YamlNode, at: int) -> ArmsFile:
         StudyError: the file is wrong.
     """
     fields = node.mapping(_FILE_FIELDS, required=("arms",))
-    arms: list[Arm] = []
+    arms: list[BranchArm] = []
     plain_changes: list[list[Any]] = []
     for entry in fields["arms"].items():
         name_node = entry.mapping(_ARM_FIELDS, required=("name",))["name"]
@@ -113,7 +113,7 @@ def read_arms(node: YamlNode, at: int) -> ArmsFile:
         plain_changes.append(plain)
         arms.append(arm)
     if [] not in plain_changes:
-        arms.insert(0, Arm(name=AS_IT_WAS, title="as it was"))
+        arms.insert(0, BranchArm(name=AS_IT_WAS, title="as it was"))
     arms.sort(key=lambda arm: bool(arm.changes))
     return ArmsFile(
         name=fields["name"].label() if "name" in fields else "",
@@ -122,7 +122,7 @@ def read_arms(node: YamlNode, at: int) -> ArmsFile:
     )
 
 
-def _read_arm(node: YamlNode, at: int) -> Arm:
+def _read_arm(node: YamlNode, at: int) -> BranchArm:
     fields = node.mapping()
     name = fields["name"].label()
     # An arm's only change may be written without a list, beside its name.
@@ -132,7 +132,7 @@ def _read_arm(node: YamlNode, at: int) -> Arm:
     changes = fields["changes"].items() if "changes" in fields else []
     if only_change:
         changes = [replace(node, value=only_change)]
-    return Arm(
+    return BranchArm(
         name=name, changes=tuple(_start_at(change, at) for change in changes), title=text_of(fields, "title", name)
     )
 

@@ -116,10 +116,8 @@ def with_players(study: Study, everyone: GivenPlayer | None, seats: Sequence[tup
     options = [] if everyone is None else [f"--policy {everyone}"]
     options += [f"--seat {pattern}={player}" for pattern, player in seats]
     if everyone is not None and _conditions_awaiting_one(study):
-        study, everyone = (
-            replace(study, conditions=(*study.conditions, *_fill_waiting_conditions(study, everyone))),
-            None,
-        )
+        study = replace(study, conditions=(*study.conditions, *_fill_waiting_conditions(study, everyone)))
+        everyone = None
     conditions = []
     used: set[str] = set()
     for condition in study.conditions:
@@ -152,16 +150,16 @@ def with_each(study: Study, players: Sequence[GivenPlayer], seats: Sequence[tupl
     """
     if len(players) < 2:
         return with_players(study, next(iter(players), None), seats)
-    played = [with_players(study, player, seats) for player in players]
+    studies = [with_players(study, player, seats) for player in players]
     unchanged = study.conditions if _conditions_awaiting_one(study) else ()
     conditions = {condition.name: condition for condition in unchanged}
     models: list[tuple[GivenPlayer, str, str]] = []
-    for player, with_one in zip(players, played, strict=True):
-        title = _policy_title(full_name(with_one.conditions[-1].scenario, player.name))
+    for player, played in zip(players, studies, strict=True):
+        title = _policy_title(full_name(played.conditions[-1].scenario, player.name))
         label = re.sub("[^A-Za-z0-9]+", "_", title).strip("_")
         if player.asks_a_model:
             models.append((player, title, label))
-        for condition in with_one.conditions[len(unchanged) :]:
+        for condition in played.conditions[len(unchanged) :]:
             name = f"{condition.name}-{label}"
             if name in conditions:
                 raise StudyError(f"--policy {player}: is given twice, or its name is another's; give each player once")
@@ -176,7 +174,7 @@ def with_each(study: Study, players: Sequence[GivenPlayer], seats: Sequence[tupl
         for meeting in [_seat_two_models(condition, first, second)]
     }
     conditions |= met
-    options = tuple(dict.fromkeys(text for filled in played for text in filled.given))
+    options = tuple(dict.fromkeys(text for played in studies for text in played.given))
     return replace(study, conditions=tuple(conditions.values()), given=options, optional=() if met else waiting)
 
 

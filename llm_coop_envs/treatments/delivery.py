@@ -18,7 +18,7 @@ from llm_coop_envs.util.references import load
 TREATMENTS = ("deliver", "drop", "delay", "shuffle", "swap", "neutral", "paraphrase")
 DELIVER, DROP, DELAY, SHUFFLE, SWAP, NEUTRAL, PARAPHRASE = TREATMENTS
 SPEAKER = "speaker"
-"""For `delivery_by`: the speaker itself puts its message in other words, if it can; see `InOtherWords`."""
+"""For `delivery_by`: the speaker itself puts its message in other words, if its action brings a `paraphrase`."""
 _CIRCLE = 2**32 - 1  # a position that no message has
 
 
@@ -49,23 +49,6 @@ class DeliverySettings(Protocol):
         """All values that a setting may have in the course of an episode."""
 
 
-class InOtherWords(str):
-    """A message with its speaker's own paraphrase of it.
-
-    Args:
-        text: the message.
-        other: the paraphrase; empty if there is none.
-    """
-
-    def __new__(cls, text: str, other: str = "") -> InOtherWords:
-        """Make a string that carries the paraphrase."""
-        message = super().__new__(cls, text)
-        message.other = other
-        return message
-
-    other: str
-
-
 def check_delivery(settings: DeliverySettings) -> None:
     """Require that the paraphrasing functions of the settings can be imported.
 
@@ -92,7 +75,7 @@ def deliver(
     talkers: Sequence[int],
     players: int,
     gone: Collection[int] = (),
-    other: str = "",
+    own_paraphrase: str = "",
 ) -> Delivered | None:
     """Treat a message. Returns what its listeners get; `None` if it is delivered as it is.
 
@@ -106,7 +89,7 @@ def deliver(
         talkers: the speakers of the talk, ascending.
         players: how many players there are.
         gone: the players who have left; none of them is an apparent speaker.
-        other: the speaker's own paraphrase; empty for none.
+        own_paraphrase: the speaker's own paraphrase; empty for none.
     """
     treatment = settings.delivery
     if treatment == DELIVER:
@@ -123,8 +106,14 @@ def deliver(
         at = circle.index(speaker)
         following, next_but_one = (circle[(at + steps) % len(circle)] for steps in (1, 2))
         return Delivered(treatment, text, speaker=following, instead=next_but_one)
-    replacement = {DROP: None, NEUTRAL: settings.delivery_text, PARAPHRASE: text}[treatment]
     if treatment == PARAPHRASE:
-        own = settings.delivery_by in ("", SPEAKER)
-        replacement = (settings.delivery_by and other) or paraphrase(text) if own else load(settings.delivery_by)(text)
-    return Delivered(treatment, replacement)
+        return Delivered(treatment, _paraphrase(text, settings.delivery_by, own_paraphrase))
+    return Delivered(treatment, {DROP: None, NEUTRAL: settings.delivery_text}[treatment])
+
+
+def _paraphrase(text: str, by: str, own_paraphrase: str) -> str:
+    """A message in other words: the speaker's own, a function's, or those of the table."""
+    if by not in ("", SPEAKER):
+        replacement: str = load(by)(text)
+        return replacement
+    return (by and own_paraphrase) or paraphrase(text)

@@ -1,4 +1,4 @@
-"""Counting tokens without ever reaching for the network."""
+"""Counting tokens without the network."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ _DIGITS = re.compile(r"\d{1,3}")
 def estimate_tokens(text: str) -> int:
     """Estimate the tokens of a text for models whose tokenizer is not available.
 
-    A word counts one token per begun 4 letters, digits one per begun three, line breaks in a row one, every other sign
-    one, as does a space before a digit, and every character beyond ASCII one per two bytes of UTF-8, at least one. On
-    prompts in English and German this lies above the count of OpenAI's tokenizers (a test measures it where their
-    tables are at hand).
+    Counted as one token are: each 4 letters of a word or part of them, each 3 digits or part of them, line breaks in a
+    row, a space before a digit, each other sign, and each 2 bytes of a character beyond ASCII. On prompts in English
+    and German the estimate exceeds the count of OpenAI's tokenizers (a test measures it where their tables are at
+    hand).
     """
     return sum(map(_line_tokens, text.split("\n"))) + len(_BREAKS.findall(text))
 
 
 @functools.lru_cache(maxsize=1 << 14)
 def _line_tokens(line: str) -> int:
-    """The estimate for a line; the prompts of an episode repeat most of theirs."""
+    """The estimate for a line; cached, as the prompts of an episode repeat most lines."""
     pieces: list[str] = _PIECES.findall(line)
     if line.isascii():
         return len(pieces)
@@ -90,13 +90,13 @@ def _encoding_name(model: str) -> str | None:
 
 @functools.lru_cache(maxsize=8)
 def _encoder(name: str) -> Callable[[str], list[int]] | None:
-    """An encoding's own function, from tables on this machine; `None` if they are not there."""
+    """An encoding's own function, from tables on this machine; `None` if they are missing."""
     tiktoken: Any = importlib.import_module("tiktoken")
     public: Any = importlib.import_module("tiktoken_ext.openai_public")
     make = public.ENCODING_CONSTRUCTORS.get(name)
     if make is None:
         return None
-    # The constructor with another way to get its table: from the disk or not at all.
+    # The constructor, but its table is read from the disk and never downloaded.
     offline = types.FunctionType(make.__code__, {**make.__globals__, "load_tiktoken_bpe": _load_table})
     try:
         encoding = tiktoken.Encoding(**offline())
@@ -107,10 +107,10 @@ def _encoder(name: str) -> Callable[[str], list[int]] | None:
 
 
 def _load_table(url: str, expected_hash: str | None = None) -> dict[bytes, int]:
-    """The merge table that tiktoken keeps for a URL.
+    """Load the merge table that tiktoken keeps for a URL.
 
     Raises:
-        LookupError: it is not on this machine.
+        LookupError: the table is not on this machine.
     """
     import base64
 

@@ -302,13 +302,13 @@ def _model_options(fields: Mapping[str, YamlNode], above: YamlNode) -> tuple[dic
         return {}, {}
     # Imported here because only backgrounds written by a model need it.
     from llm_coop_envs.policies.llm.playing.parameters import ModelParameters
-    from llm_coop_envs.policies.llm.playing.player import ENDPOINT_FIELDS, endpoint_of, settle
+    from llm_coop_envs.policies.llm.playing.player import ENDPOINT_FIELDS, build_endpoint, settle
 
     above.mapping((*_BACKGROUND, *ModelParameters.__dataclass_fields__, *ENDPOINT_FIELDS))
     try:
         _, options, endpoint = settle("any", {name: item.plain() for name, item in fields.items()})
         ModelParameters.read(options, "backgrounds")
-        endpoint_of("any", endpoint)
+        build_endpoint("any", endpoint)
     except SettingsError as error:
         fields.get(error.field, above).fail(f"{error.value!r}: {error.why}")
     return options, endpoint

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from llm_coop_envs.policies.llm.chat import Chat, ChatMessage, ChatReply, ChatRequest, RequestKey
-from llm_coop_envs.policies.llm.parsing.tokens import without_tokens
+from llm_coop_envs.policies.llm.parsing.tokens import remove_template_tokens
 from llm_coop_envs.policies.llm.playing.answer_counts import AnswerCounts
-from llm_coop_envs.policies.llm.playing.player import settings_of
+from llm_coop_envs.policies.llm.playing.player import build_settings
 from llm_coop_envs.policies.llm.playing.prompter import SCRIPTED
 from llm_coop_envs.policies.llm.totals import TotalsByCall
 from llm_coop_envs.policies.population.audit import diversity
@@ -48,7 +48,7 @@ class Writer:
         self._background = people.population.background
         self._policy = policy
         self._chat = TotalsByCall(chat)
-        self._settings = settings_of(policy.partition(":")[2], options)
+        self._settings = build_settings(policy.partition(":")[2], options)
         self._scripted = bool(getattr(chat, "scripted", False)) or self._settings.model.startswith(SCRIPTED)
         self._counts = AnswerCounts()
         self._texts: dict[str, str] = {}
@@ -66,7 +66,7 @@ class Writer:
         Raises:
             ChatError: a question failed; raised after all answers have arrived.
         """
-        counts = self._counts.of(CALL)
+        counts = self._counts.for_call(CALL)
         counts.asked = len(seats)
         texts: dict[str, str] = {}
         accepted: set[str] = set()
@@ -76,7 +76,7 @@ class Writer:
             faults = {}
             # In the order of seats, so that the order of the answers does not matter.
             for seat, reply in replies.items():
-                text = " ".join(without_tokens(reply.text)[0].split())
+                text = " ".join(remove_template_tokens(reply.text)[0].split())
                 wrong = self._wrong(seats[seat], text, reply, accepted)
                 counts.truncated += reply.finish_reason == "length"
                 counts.empty += not text
@@ -108,7 +108,7 @@ class Writer:
         self, episode: str, seats: Mapping[str, int], attempt: int, faults: Mapping[str, str]
     ) -> dict[str, ChatReply]:
         """Request some backgrounds at the same time."""
-        self._counts.of(CALL).requests += len(seats)
+        self._counts.for_call(CALL).requests += len(seats)
         pending = (
             self._chat.ask(RequestKey(episode, seat, 0, CALL, attempt), self._request(person, attempt, faults[seat]))
             for seat, person in seats.items()

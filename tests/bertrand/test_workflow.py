@@ -204,7 +204,7 @@ def test_prices_reach_the_environment(prices):
     policy, _ = run(env, Canned(price=[f"{price:.6g}" for price in expected]))
     [event] = [event for event in env.events if event["type"] == "round"]
     assert event["prices"] == pytest.approx(expected, rel=1e-5)
-    assert policy.counters.of("price").answered == 2
+    assert policy.counters.for_call("price").answered == 2
 
 
 def test_the_prompts_say_what_the_environments_text_says():

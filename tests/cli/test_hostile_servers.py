@@ -71,9 +71,9 @@ class Refusing(ScriptedServer):
 
     refusal = None
 
-    async def _fated(self, request, body, fault, question):
+    async def _respond(self, request, body, fault, question):
         if self.refusal is None or len(self.answered) < self.after:
-            return await super()._fated(request, body, fault, question)
+            return await super()._respond(request, body, fault, question)
         status, message = self.refusal
         return web.json_response({"error": {"message": message}}, status=status)
 

@@ -156,7 +156,7 @@ class Counting(Recorder):
 @pytest.mark.parametrize("most", [5, 23])
 def test_as_many_questions_of_a_crowd_wait_as_the_chat_takes_and_no_more(most, monkeypatch):
     monkeypatch.setattr(chunks, "BLOCK", 4)
-    monkeypatch.setattr("llm_coop_envs.policies.llm.playing.policy.HANDS", 2)
+    monkeypatch.setattr("llm_coop_envs.policies.llm.playing.policy.DEFAULT_CONCURRENCY", 2)
     chat = Counting(most)
     run(kbc_v0.parallel_env(players=60, session="single", talk=False), chat)
     assert chat.peak == most

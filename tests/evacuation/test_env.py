@@ -16,8 +16,8 @@ from llm_coop_envs.policies import make, play
 def test_one_person_leaves_one_round_after_reaching_the_exit():
     # (6, 4) -> (7, 4) -> (8, 4), the exit; out at the start of round 3.
     env, totals, ends = corridor([(6, 4)])
-    told = [(event["round"], event["positions"], event["escaped"]) for event in rounds(env)]
-    assert told == [(1, [[7, 4]], []), (2, [[8, 4]], []), (3, [None], [[0, 0]])]
+    recorded = [(event["round"], event["positions"], event["escaped"]) for event in rounds(env)]
+    assert recorded == [(1, [[7, 4]], []), (2, [[8, 4]], []), (3, [None], [[0, 0]])]
     assert totals == {"evacuee_0": -2.0}
     assert ends == {"evacuee_0": 3}
     assert env.events[-1]["reason"] == "nobody is left inside"
@@ -26,8 +26,8 @@ def test_one_person_leaves_one_round_after_reaching_the_exit():
 
 def test_without_the_lag_one_is_out_in_the_same_round():
     env, totals, _ = corridor([(6, 4)], removal_lag=False)
-    told = [(event["round"], event["positions"], event["escaped"]) for event in rounds(env)]
-    assert told == [(1, [[7, 4]], []), (2, [None], [[0, 0]])]
+    recorded = [(event["round"], event["positions"], event["escaped"]) for event in rounds(env)]
+    assert recorded == [(1, [[7, 4]], []), (2, [None], [[0, 0]])]
     assert totals == {"evacuee_0": -2.0}
 
 
@@ -48,19 +48,19 @@ def test_departures_of_one_round_follow_the_list_of_exit_cells():
 
 
 @pytest.mark.parametrize(
-    ("more", "numbers", "out"),
+    ("settings_", "numbers", "out"),
     [
         ({}, [1, 2, 3], 1),
         ({"extra_round": True}, [1, 2, 3], 1),
         ({"removal_lag": False}, [1, 2], 1),
     ],
 )
-def test_who_reaches_the_exit_in_the_last_round_still_counts(more, numbers, out):
+def test_who_reaches_the_exit_in_the_last_round_still_counts(settings_, numbers, out):
     # Two steps to the exit, two rounds; the other person is far away.
-    env, totals, _ = corridor([(6, 4), (1, 1)], rounds=2, reward_lost=-100.0, reward_out=10.0, **more)
+    env, totals, _ = corridor([(6, 4), (1, 1)], rounds=2, reward_lost=-100.0, reward_out=10.0, **settings_)
     assert [event["round"] for event in rounds(env)] == numbers
     assert sum(len(event["escaped"]) for event in rounds(env)) == out
-    assert totals == {"evacuee_0": -2.0 + 10.0, "evacuee_1": -2.0 - 100.0 - bool(more.get("extra_round"))}
+    assert totals == {"evacuee_0": -2.0 + 10.0, "evacuee_1": -2.0 - 100.0 - bool(settings_.get("extra_round"))}
     assert env.events[-1]["reason"] == "time is up"
 
 
@@ -101,21 +101,21 @@ def test_with_walking_people_only_choose_exits():
     env.reset(seed=3)
     assert env.phases == ("exit",)
     assert env.action_space("evacuee_0")["choice"].n == 3
-    before = None
+    last_round = None
     steps = 0
     while env.agents:
         assert env.phase == "exit"
         planners = [env.possible_agents[i] for i in env.on_turn]
-        before = env.round
+        last_round = env.round
         env.step({a: {"choice": 0} for a in planners})
         steps += 1
-        assert env.round > before
-    told = rounds(env)
-    assert {cell for event in told for _, cell in event["escaped"]} <= {0, 2, 4}
+        assert env.round > last_round
+    recorded = rounds(env)
+    assert {cell for event in recorded for _, cell in event["escaped"]} <= {0, 2, 4}
     # Rounds in which nobody chose have passed without a step.
-    assert steps == sum(bool(event["planners"]) for event in told)
-    assert steps < len(told)
-    assert sum(len(event["escaped"]) for event in told) == 20
+    assert steps == sum(bool(event["planners"]) for event in recorded)
+    assert steps < len(recorded)
+    assert sum(len(event["escaped"]) for event in recorded) == 20
 
 
 def test_rewards_of_rounds_without_a_step_are_not_lost():
@@ -139,12 +139,12 @@ def test_fallbacks_and_flags():
         away = [np.hypot(info["slots"].row - r, info["slots"].col - c) for _, r, c in env.settings.exit_list]
         assert env.settings.exit_list[int(np.argmin(away))][0] == ("bottom", "left", "right")[heading[i]]
         assert info["flags"] == (("illegal_choice",) if i == 0 else ("missing_action",))
-    before = [info["slots"].row for info in infos.values()]
+    start_rows = [info["slots"].row for info in infos.values()]
     turn = env.on_turn.tolist()
     _, _, _, _, infos = env.step({f"evacuee_{i}": {"choice": 0} for i in turn})
     for i in turn:
         assert infos[f"evacuee_{i}"]["flags"] == ("illegal_choice",)
-        assert infos[f"evacuee_{i}"]["slots"].row == before[i]
+        assert infos[f"evacuee_{i}"]["slots"].row == start_rows[i]
     while env.round == 1:
         env.step({})
     while env.phase != "exit":
@@ -152,8 +152,8 @@ def test_fallbacks_and_flags():
     chosen = env.on_turn.tolist()
     heading = env.get_state()["own"]["crowd"]["heading"]["values"]
     env.step({})
-    after = env.get_state()["own"]["crowd"]["heading"]["values"]
-    assert [after[i] for i in chosen] == [heading[i] for i in chosen]
+    headings = env.get_state()["own"]["crowd"]["heading"]["values"]
+    assert [headings[i] for i in chosen] == [heading[i] for i in chosen]
 
 
 def test_everybody_plans_first_then_about_a_fifth():
@@ -199,7 +199,7 @@ def test_the_target_cell_is_kept_until_one_plans_again():
 
 def test_given_positions_are_checked():
     env = parallel_env(**{**DOOR, "people": 2})
-    for positions, why in (
+    for positions, reason in (
         ([(1, 1)], "2 different cells"),
         ([(1, 1), (1, 1)], "2 different cells"),
         ([(1, 1), (0, 0)], "no free cell"),
@@ -209,7 +209,7 @@ def test_given_positions_are_checked():
         (5, "list of"),
         ([(1, 1), "ab"], "no free cell"),
     ):
-        with pytest.raises(SettingsError, match=why):
+        with pytest.raises(SettingsError, match=reason):
             env.reset(seed=0, options={"positions": positions})
 
 
@@ -255,8 +255,8 @@ def test_the_picture():
 @settings(max_examples=40, deadline=None)
 def test_leaving_is_better_than_staying_by_default(rounds_, inside, far, lag, out):
     # One person walks straight to the exit; another one, walled in by nobody, never moves.
-    more = {"rounds": rounds_, "reward_inside": inside, "reward_out": out, "removal_lag": lag}
-    env = parallel_env(**{**DOOR, "people": 2, **more})
+    settings_ = {"rounds": rounds_, "reward_inside": inside, "reward_out": out, "removal_lag": lag}
+    env = parallel_env(**{**DOOR, "people": 2, **settings_})
     env.reset(seed=0, options={"positions": [(8 - far, 4), (1, 1)]})
     totals = np.zeros(2)
     while env.agents:
@@ -265,13 +265,13 @@ def test_leaving_is_better_than_staying_by_default(rounds_, inside, far, lag, ou
             actions["evacuee_1"] = {"choice": 0}
         _, rewards, *_ = env.step(actions)
         totals += [rewards.get(f"evacuee_{i}", 0.0) for i in range(2)]
-    left = far <= rounds_
-    assert left == any(event["escaped"] for event in rounds(env))
+    leaves_in_time = far <= rounds_
+    assert leaves_in_time == any(event["escaped"] for event in rounds(env))
     spent = inside * rounds_
     assert totals[1] == spent + rounds_ * min(inside, -1.0)
-    assert not left or totals[0] > totals[1]
+    assert not leaves_in_time or totals[0] > totals[1]
     # Once nothing is said of it, staying and leaving in the last round were the same.
-    assert parallel_env(**{**DOOR, "people": 2, **more, "reward_lost": 0}).settings.lost == 0
+    assert parallel_env(**{**DOOR, "people": 2, **settings_, "reward_lost": 0}).settings.lost == 0
 
 
 @given(crowds_seed=st.integers(0, 10_000), engine=st.sampled_from(["sequential", "simultaneous"]), walks=st.booleans())
@@ -283,11 +283,11 @@ def test_without_diagonals_nobody_steps_diagonally(crowds_seed, engine, walks):
     )  # fmt: skip
     play(env, RandomLegal() if crowds_seed % 2 else NearestExit(), seed=crowds_seed)
     assert not [event for event in env.events if event.get("flags")]
-    before = env.events[0]["positions"]
+    previous = env.events[0]["positions"]
     for event in rounds(env):
-        for here, there in zip(before, event["positions"], strict=True):
-            assert there is None or abs(here[0] - there[0]) + abs(here[1] - there[1]) <= 1
-        before = event["positions"]
+        for first, second in zip(previous, event["positions"], strict=True):
+            assert second is None or abs(first[0] - second[0]) + abs(first[1] - second[1]) <= 1
+        previous = event["positions"]
 
 
 def test_without_diagonals_four_moves_and_staying_are_offered():
@@ -301,12 +301,12 @@ def test_without_diagonals_four_moves_and_staying_are_offered():
 
 def test_a_long_evacuation_keeps_no_more_than_a_short_one():
     env = parallel_env(rows=60, cols=60, people=200, rounds=12)
-    held = {}
+    sizes = {}
 
     def follow(env):
-        if env.round not in held:
+        if env.round not in sizes:
             gc.collect()
-            held[env.round] = len(gc.get_objects())
+            sizes[env.round] = len(gc.get_objects())
 
     gc.freeze()  # what other tests left need not be looked through in every round
     try:
@@ -314,4 +314,4 @@ def test_a_long_evacuation_keeps_no_more_than_a_short_one():
     finally:
         gc.unfreeze()
     assert env.alive.sum() > 150
-    assert max(held[number] for number in range(7, 13)) < max(held[number] for number in range(1, 7)) + 2000
+    assert max(sizes[number] for number in range(7, 13)) < max(sizes[number] for number in range(1, 7)) + 2000

@@ -14,7 +14,7 @@ def check(env):
     diagonal = np.hypot(settings.rows - 1, settings.cols - 1)
     for agent, info in infos.items():
         slots = info["slots"]
-        found = dict(zip(names, rows[int(agent.split("_")[1])].tolist(), strict=True))
+        features = dict(zip(names, rows[int(agent.split("_")[1])].tolist(), strict=True))
         expected = {
             "row": slots.row / (settings.rows - 1),
             "col": slots.col / (settings.cols - 1),
@@ -37,18 +37,18 @@ def check(env):
         for name, value in expected.items():
             # Slots round distances and people to 2 decimals.
             rough = name.startswith(("distance", "people", "nearest"))
-            assert found[name] == pytest.approx(float(value), abs=6e-4 if rough else 1e-6), name
-        free = {name.removeprefix("free_"): value for name, value in found.items() if name.startswith("free_")}
+            assert features[name] == pytest.approx(float(value), abs=6e-4 if rough else 1e-6), name
+        free = {name.removeprefix("free_"): value for name, value in features.items() if name.startswith("free_")}
         assert len(free) == 8
         assert list(free)[:4] == ["right", "down", "left", "up"]
         if slots.asked == "move":
             offered = {option.name.replace(" ", "_") for option in slots.options if not option.taken} - {"stay"}
             assert {name for name, value in free.items() if value} == offered
-        assert set(found) - set(expected) == {f"free_{name}" for name in free}
+        assert set(features) - set(expected) == {f"free_{name}" for name in free}
 
 
 @pytest.mark.parametrize(
-    "more",
+    "settings_",
     [
         {},
         {"engine": "simultaneous", "crowd_count": "visible"},
@@ -56,8 +56,8 @@ def check(env):
         {"control": "exit", "personas": "none"},
     ],
 )
-def test_features_say_what_the_slots_say(more):
-    env = parallel_env(rows=11, cols=14, people=40, talk=False, rounds=6, **more)
+def test_features_say_what_the_slots_say(settings_):
+    env = parallel_env(rows=11, cols=14, people=40, talk=False, rounds=6, **settings_)
     env.reset(seed=0)
     check(env)
     rng = np.random.default_rng(0)

@@ -9,43 +9,45 @@ from llm_coop_envs.evacuation.room import build_room, wall_exits
 
 
 def test_published_attributes_of_seed_0():
-    held = published_attributes(traits(4)[0], np.random.default_rng(0))
-    assert held.level.round(3).tolist() == [3.126, 3.126, 2.126, 2.126]
-    assert held.pressure_limit.round(2).tolist() == [17.87, 17.87, 15.87, 15.87]
-    assert held.count_limit.round(2).tolist() == [26.64, 26.64, 23.64, 23.64]
+    attributes = published_attributes(traits(4)[0], np.random.default_rng(0))
+    assert attributes.level.round(3).tolist() == [3.126, 3.126, 2.126, 2.126]
+    assert attributes.pressure_limit.round(2).tolist() == [17.87, 17.87, 15.87, 15.87]
+    assert attributes.count_limit.round(2).tolist() == [26.64, 26.64, 23.64, 23.64]
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_the_published_rule_never_strikes(seed):
     # Eight neighbours that are stronger by 1: the greatest possible pressure.
-    held = published_attributes(np.array([1] + [0] * 8), np.random.default_rng(seed))
+    attributes = published_attributes(np.array([1] + [0] * 8), np.random.default_rng(seed))
     room = build_room(9, 9, wall_exits(9, 9), ())
     cells = room.cells([(4, 4), *((4 + d, 4 + r) for d in (-1, 0, 1) for r in (-1, 0, 1) if (d, r) != (0, 0))])
     everyone = np.arange(9)
-    press = pressure(room, cells, held.level, present=everyone, who=everyone)
+    press = pressure(room, cells, attributes.level, present=everyone, persons=everyone)
     assert press[0] == pytest.approx(8.0)
     assert press.max() == press[0]
-    assert 13.4 < held.pressure_limit[0] < 18.8
-    _, overtaken, disabled = crush(press, held.pressure_limit, np.zeros(9, dtype=np.int64), held.count_limit)
+    assert 13.4 < attributes.pressure_limit[0] < 18.8
+    _, overtaken, disabled = crush(
+        press, attributes.pressure_limit, np.zeros(9, dtype=np.int64), attributes.count_limit
+    )
     assert not overtaken.any()
     assert not disabled.any()
 
 
 def test_the_ancestors_groups_for_100_people():
-    held = ancestor_attributes(100)
+    attributes = ancestor_attributes(100)
     groups = [slice(0, 30), slice(30, 60), slice(60, 80), slice(80, 100)]
-    assert [set(held.pressure_limit[g]) for g in groups] == [{20.0}, {15.0}, {18.0}, {15.0}]
-    assert [set(held.count_limit[g]) for g in groups] == [{30.0}, {28.0}, {25.0}, {23.0}]
-    levels = [np.bincount(held.level[g].astype(int), minlength=7)[1:].tolist() for g in groups]
+    assert [set(attributes.pressure_limit[g]) for g in groups] == [{20.0}, {15.0}, {18.0}, {15.0}]
+    assert [set(attributes.count_limit[g]) for g in groups] == [{30.0}, {28.0}, {25.0}, {23.0}]
+    levels = [np.bincount(attributes.level[g].astype(int), minlength=7)[1:].tolist() for g in groups]
     assert levels == [[0, 3, 3, 9, 9, 6], [3, 3, 6, 9, 6, 3], [2, 4, 6, 4, 2, 2], [4, 6, 6, 2, 2, 0]]
-    assert (np.diff(held.level[:30]) >= 0).all()
+    assert (np.diff(attributes.level[:30]) >= 0).all()
 
 
 @pytest.mark.parametrize("people", [1, 2, 7, 47, 264, 1000])
 def test_nobody_is_dropped(people):
-    held = ancestor_attributes(people)
-    assert len(held.level) == len(held.pressure_limit) == len(held.count_limit) == people
-    assert set(held.level) <= {1.0, 2.0, 3.0, 4.0, 5.0, 6.0}
+    attributes = ancestor_attributes(people)
+    assert len(attributes.level) == len(attributes.pressure_limit) == len(attributes.count_limit) == people
+    assert set(attributes.level) <= {1.0, 2.0, 3.0, 4.0, 5.0, 6.0}
 
 
 def test_odd_people_go_to_the_largest_remainders():
@@ -60,10 +62,10 @@ def test_pressure_is_the_sum_of_differences_around(crowd):
     level = np.random.default_rng(len(cells)).integers(1, 7, len(cells)).astype(float)
     present = np.arange(len(cells))[::2]
     row, col = room.row_col(cells)
-    for who in present.tolist():
-        near = [i for i in present if abs(row[i] - row[who]) <= 1 and abs(col[i] - col[who]) <= 1]
-        expected = sum(level[i] - level[who] for i in near)
-        assert pressure(room, cells, level, present=present, who=np.array([who]))[0] == pytest.approx(expected)
+    for person in present.tolist():
+        near = [i for i in present if abs(row[i] - row[person]) <= 1 and abs(col[i] - col[person]) <= 1]
+        expected = sum(level[i] - level[person] for i in near)
+        assert pressure(room, cells, level, present=present, persons=np.array([person]))[0] == pytest.approx(expected)
 
 
 def test_crush_overtakes_above_the_limit_and_disables_when_the_count_is_full():

@@ -65,8 +65,8 @@ EVENTS = [
 
 
 def test_an_episode_worked_out_by_hand():
-    found = episode_metrics(EVENTS)
-    assert found == {
+    measures = episode_metrics(EVENTS)
+    assert measures == {
         "people": 3,
         "rounds": 6,
         "escaped": 2,
@@ -128,8 +128,8 @@ def test_later_speakers_count_as_heard_only_where_they_are():
 
 def test_the_disabled_are_neither_out_nor_inside():
     last = round_event(1, [], [[7, 4], None, [1, 1]], disabled=[1])
-    found = episode_metrics([START, last])
-    assert (found["disabled"], found["escaped"], found["left_inside"], found["never_left"]) == (1, 0, 2, 3)
+    measures = episode_metrics([START, last])
+    assert (measures["disabled"], measures["escaped"], measures["left_inside"], measures["never_left"]) == (1, 0, 2, 3)
 
 
 def test_balance():
@@ -143,23 +143,23 @@ def test_balance():
 @given(st.lists(st.tuples(st.integers(0, 400), st.integers(1, 9)), min_size=2, max_size=5), st.integers(1, 50))
 def test_balance_is_one_where_exits_are_used_as_they_are_wide(exits, each):
     counts, widths = zip(*exits, strict=True)
-    found = balance(counts, widths)
-    assert found is None or 0 <= found <= 1 + 1e-12
+    evenness = balance(counts, widths)
+    assert evenness is None or 0 <= evenness <= 1 + 1e-12
     assert balance([each * width for width in widths], widths) == pytest.approx(1)
     # 3, 3 and 1 cells: alike is not even there, and what counts is the shares.
     assert balance([30, 30, 30], [3, 3, 1]) < 0.95
-    if found is not None:
-        assert balance([each * count for count in counts], widths) == pytest.approx(found)
+    if evenness is not None:
+        assert balance([each * count for count in counts], widths) == pytest.approx(evenness)
 
 
 def test_the_fewest_steps_without_diagonal_ones():
     # To (8, 4): 4 + 3 steps without diagonal ones, 4 with them.
-    places = ([[4, 1], [3, 4], [1, 1]], [None, [3, 4], [1, 1]])
-    told = [round_event(1, [], places[0]), round_event(2, [[0, 0]], places[1])]
+    positions = ([[4, 1], [3, 4], [1, 1]], [None, [3, 4], [1, 1]])
+    recorded = [round_event(1, [], positions[0]), round_event(2, [[0, 0]], positions[1])]
     for diagonals, fewest in ((True, 4), (False, 7)):
-        start = {**START, "positions": places[0], "settings": {**START["settings"], "diagonals": diagonals}}
+        start = {**START, "positions": positions[0], "settings": {**START["settings"], "diagonals": diagonals}}
         # The record knows of one step only: the one onto the exit.
-        assert episode_metrics([start, *told])["detour"] == pytest.approx(1 / fewest)
+        assert episode_metrics([start, *recorded])["detour"] == pytest.approx(1 / fewest)
 
 
 def test_an_illegal_step_is_no_path():
@@ -172,42 +172,42 @@ def test_an_illegal_step_is_no_path():
 
 
 def test_an_episode_without_a_round_or_an_escape():
-    found = episode_metrics([START])
-    assert (found["escaped"], found["left_inside"], found["rounds"]) == (0, 3, 0)
-    assert found["mean_round"] is found["last_round"] is found["detour"] is found["balance"] is None
-    assert found["waiting_share"] is None
+    measures = episode_metrics([START])
+    assert (measures["escaped"], measures["left_inside"], measures["rounds"]) == (0, 3, 0)
+    assert measures["mean_round"] is measures["last_round"] is measures["detour"] is measures["balance"] is None
+    assert measures["waiting_share"] is None
 
 
 @pytest.mark.parametrize("lag", [True, False])
 def test_played_episodes(lag):
     env = parallel_env(people=40, talk=True, record=True, removal_lag=lag)
     play(env, SharingReports(), seed=1)
-    found = episode_metrics(env.events)
+    measures = episode_metrics(env.events)
     rows = round_rows(env.events)
-    assert found["escaped"] == 40
-    assert found["escaped_round_50"] == 40
-    assert sum(found[f"escaped_{name}"] for name in ("bottom", "left", "right")) == 40
-    assert found["last_round"] == rows[-1]["round"] == found["rounds"]
-    assert 1.0 <= found["detour"] < 1.6
+    assert measures["escaped"] == 40
+    assert measures["escaped_round_50"] == 40
+    assert sum(measures[f"escaped_{name}"] for name in ("bottom", "left", "right")) == 40
+    assert measures["last_round"] == rows[-1]["round"] == measures["rounds"]
+    assert 1.0 <= measures["detour"] < 1.6
     assert all(later["escaped"] >= earlier["escaped"] for earlier, later in itertools.pairwise(rows))
-    assert found["messages"] > 40
+    assert measures["messages"] > 40
 
 
 def test_alone_in_the_room_there_is_no_detour():
     for lag in (True, False):
         env = parallel_env(people=1, talk=False, record=True, removal_lag=lag)
         totals = play(env, NearestExit(), seed=2)
-        found = episode_metrics(env.events)
-        assert found["detour"] == 1.0
-        assert found["waiting"] == 0.0
+        measures = episode_metrics(env.events)
+        assert measures["detour"] == 1.0
+        assert measures["waiting"] == 0.0
         # A round's lag: whoever leaves at the start of round r was inside for r - 1 rounds.
-        assert found["last_round"] == -totals["evacuee_0"] + lag
+        assert measures["last_round"] == -totals["evacuee_0"] + lag
 
 
 def test_every_measure_is_defined():
-    found = episode_metrics(EVENTS)
-    assert all(MEASURES.define(name).endswith(".") for name in found)
-    assert {name for name in MEASURES.about if "*" not in name} <= found.keys()
+    measures = episode_metrics(EVENTS)
+    assert all(MEASURES.define(name).endswith(".") for name in measures)
+    assert {name for name in MEASURES.about if "*" not in name} <= measures.keys()
     assert "that exit" in MEASURES.define("escaped_left")
     assert "that round" in MEASURES.define("escaped_round_5")
-    assert set(MEASURES.headline) <= found.keys()
+    assert set(MEASURES.headline) <= measures.keys()

@@ -85,11 +85,11 @@ def test_playing_levels_gives_exactly_the_one_by_one_result(crowd, salt):
     assert sorted(np.concatenate(levels).tolist()) == list(range(len(cells)))
     now, grid = cells.copy(), grid_of(room, cells)
     for level in levels:
-        before = now.copy()
-        allowed = free_moves(room, grid, before[level])
+        start = now.copy()
+        allowed = free_moves(room, grid, start[level])
         for person, row in zip(level.tolist(), allowed, strict=True):
-            now[person] = before[person] + room.moves[choose(person, row)]
-        grid[before[level]] = 0
+            now[person] = start[person] + room.moves[choose(person, row)]
+        grid[start[level]] = 0
         grid[now[level]] = 1
     assert now.tolist() == expected.tolist()
     assert len(set(now.tolist())) == len(now)
@@ -115,8 +115,8 @@ def test_walking_is_greedy_one_by_one(crowd, salt):
 
     def choose(person, allowed):
         goal = room.exit_cells[targets[person]]
-        here = room.squared_distance(cells[person], goal)
-        best, chosen = here, STAY
+        own_distance = room.squared_distance(cells[person], goal)
+        best, chosen = own_distance, STAY
         for move in np.flatnonzero(allowed):
             away = room.squared_distance(cells[person] + room.moves[move], goal)
             if away < best:

@@ -25,7 +25,7 @@ def test_published_positions(seed):
     assert list(zip(row.tolist(), col.tolist(), strict=True))[:5] == first
     assert (row.sum(), col.sum()) == sums
     # The published count was made left exit first, which decides exact ties.
-    left_first = ROOM.mean_distance[ROOM.place(cells)][:, [1, 0, 2]].argmin(axis=1)
+    left_first = ROOM.mean_distance[ROOM.table_index(cells)][:, [1, 0, 2]].argmin(axis=1)
     left, bottom, right = np.bincount(left_first, minlength=3).tolist()
     assert (bottom, left, right) == nearest
 
@@ -62,9 +62,9 @@ def test_one_person_below_each_desk_dealt_from_the_end():
     desks = published_desks()
     room = build_room(33, 33, wall_exits(33, 33), desks)
     cells = cells_below_desks(room, desks, np.random.default_rng(5))
-    places = [(row + 1, col) for row, col in desks]
-    np.random.default_rng(5).shuffle(places)
-    assert list(zip(*(part.tolist() for part in room.row_col(cells)), strict=True)) == places[::-1]
+    cells_below = [(row + 1, col) for row, col in desks]
+    np.random.default_rng(5).shuffle(cells_below)
+    assert list(zip(*(part.tolist() for part in room.row_col(cells)), strict=True)) == cells_below[::-1]
 
 
 def test_traits_are_spread_evenly():

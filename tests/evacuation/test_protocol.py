@@ -15,21 +15,21 @@ def crowd_exit(views):
     return min(NAMES, key=lambda name: views[name][0] + 0.7 * views[name][1])
 
 
-def greedy(options, goal, here):
+def greedy(options, goal, cell):
     """Nearest to the goal if that is nearer than here, the first in the published order on ties."""
 
     def away(cell):
         return (cell[0] - goal[0]) ** 2 + (cell[1] - goal[1]) ** 2
 
     best = min(options, key=away)
-    return best if away(best) < away(here) else here
+    return best if away(best) < away(cell) else cell
 
 
-def wandering(person, options, goal, here, round_):
+def wandering(person, options, goal, cell, round_):
     """Mostly greedy, but now and then any option: many more blocked and odd situations."""
     if (person * 7 + round_ * 13) % 5 == 0:
         return options[(person + round_ * 3) % len(options)]
-    return greedy(options, goal, here)
+    return greedy(options, goal, cell)
 
 
 class Mirror(ScriptedPolicy):
@@ -95,31 +95,31 @@ def compare(trace, events):
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
 def test_the_published_seeds_step_for_step_without_talk(seed):
-    trace, events, _ = both(seed, 100, lambda p, options, goal, here, r: greedy(options, goal, here), talk=False)
+    trace, events, _ = both(seed, 100, lambda p, options, goal, cell, r: greedy(options, goal, cell), talk=False)
     compare(trace, events)
-    assert sum(len(one["left"]) for one in trace) > 95
+    assert sum(len(step["left"]) for step in trace) > 95
 
 
 @pytest.mark.slow
 def test_the_published_seed_4_step_for_step_with_talk():
     trace, events, heard = both(4, 100, wandering, talk=True)
     compare(trace, events)
-    for number, one in enumerate(trace, start=1):
-        assert heard.get(number, {}) == one["heard"]
-        said = [
+    for number, step in enumerate(trace, start=1):
+        assert heard.get(number, {}) == step["heard"]
+        messages = [
             (int(e["agent"].split("_")[1]), e["text"])
             for e in events
             if e["type"] == "message" and e["round"] == number
         ]
-        assert sorted(said) == sorted(one["said"])
+        assert sorted(messages) == sorted(step["said"])
 
 
 @pytest.mark.parametrize(("seed", "people", "steps"), [(0, 150, 2), (11, 300, 1)])
 def test_crowded_rounds_step_for_step(seed, people, steps):
     trace, events, heard = both(seed, people, wandering, talk=True, steps=steps)
     compare(trace, events)
-    for number, one in enumerate(trace, start=1):
-        assert heard.get(number, {}) == one["heard"]
+    for number, step in enumerate(trace, start=1):
+        assert heard.get(number, {}) == step["heard"]
 
 
 def test_the_first_exit_choices_of_seed_4_by_hand():

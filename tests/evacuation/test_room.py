@@ -1,7 +1,15 @@
 import numpy as np
 import pytest
 
-from llm_coop_envs.evacuation.room import MOVES, STAY, VIEW_RADIUS, build_room, cut_off, published_desks, wall_exits
+from llm_coop_envs.evacuation.room import (
+    MOVES,
+    STAY,
+    VIEW_RADIUS,
+    build_room,
+    cells_without_way_out,
+    published_desks,
+    wall_exits,
+)
 
 
 def test_the_published_exits_in_their_order():
@@ -73,18 +81,18 @@ def test_tables(rows, cols):
     assert len(room.start_cells) == (rows - 2) * (cols - 2) - 1
     for row in range(rows):
         for col in range(cols):
-            place = row * cols + col
+            index = row * cols + col
             cell = room.cell(row, col)
-            assert room.inside[place] == cell
-            assert room.place(np.array([cell]))[0] == place
+            assert room.inside[index] == cell
+            assert room.table_index(np.array([cell]))[0] == index
             away = [np.hypot(row - r, col - c) for _, r, c in exits]
-            assert room.nearest_distance[place] == pytest.approx(min(away))
+            assert room.nearest_distance[index] == pytest.approx(min(away))
             first = int(np.argmin(away))
-            assert room.exit_names[room.nearest_exit[place]] == exits[first][0]
+            assert room.exit_names[room.nearest_exit[index]] == exits[first][0]
             for which, name in enumerate(room.exit_names):
                 mine = [a if exits[k][0] == name else np.inf for k, a in enumerate(away)]
-                assert room.target_cell[place, which] == np.argmin(mine)
-                assert room.mean_distance[place, which] == pytest.approx(np.mean([a for a in mine if a < np.inf]))
+                assert room.target_cell[index, which] == np.argmin(mine)
+                assert room.mean_distance[index, which] == pytest.approx(np.mean([a for a in mine if a < np.inf]))
             is_exit = (row, col) in [(r, c) for _, r, c in exits]
             wall = row in (0, rows - 1) or col in (0, cols - 1)
             assert room.blocked[cell] == ((wall and not is_exit) or (row, col) == (2, 3))
@@ -102,11 +110,11 @@ def test_rooms_are_shared_and_read_only():
 
 def test_cells_without_a_way_out():
     ring = tuple((r, c) for r in (3, 4, 5) for c in (3, 4, 5) if (r, c) != (4, 4))
-    assert cut_off(9, 9, wall_exits(9, 9), ring) == [(4, 4)]
-    assert cut_off(9, 9, wall_exits(9, 9), ring[1:]) == []
+    assert cells_without_way_out(9, 9, wall_exits(9, 9), ring) == [(4, 4)]
+    assert cells_without_way_out(9, 9, wall_exits(9, 9), ring[1:]) == []
     # A corner is shut in by three desks: there is no way along the walls.
     corners = {(1, 1): (1, 1), (1, 7): (1, -1), (7, 1): (-1, 1), (7, 7): (-1, -1)}
     for (row, col), (down, right) in corners.items():
         desks = ((row + down, col), (row, col + right), (row + down, col + right))
-        assert cut_off(9, 9, wall_exits(9, 9), desks) == [(row, col)]
-    assert cut_off(33, 33, wall_exits(33, 33), published_desks()) == []
+        assert cells_without_way_out(9, 9, wall_exits(9, 9), desks) == [(row, col)]
+    assert cells_without_way_out(33, 33, wall_exits(33, 33), published_desks()) == []

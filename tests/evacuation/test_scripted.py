@@ -12,8 +12,8 @@ from llm_coop_envs.evacuation.scripted import (
     RandomLegal,
     RuleBased,
     SharingReports,
-    mentioned,
-    report,
+    mentions_exit,
+    read_report,
 )
 from llm_coop_envs.evacuation_v0 import parallel_env
 from llm_coop_envs.policies import play
@@ -21,9 +21,9 @@ from llm_coop_envs.policies import play
 ROOM = {"rows": 15, "cols": 15, "people": 30}
 
 
-def moment(seed=0, *, talk=False, **more):
+def moment(seed=0, *, talk=False, **settings):
     """An environment at its first question, and the requests of those on turn."""
-    env = parallel_env(**{**ROOM, "talk": talk, **more})
+    env = parallel_env(**{**ROOM, "talk": talk, **settings})
     env.reset(seed=seed)
     return env, requests(env)
 
@@ -49,7 +49,7 @@ def begin(policy, env, seed=0):
 
 @pytest.mark.parametrize("name", sorted(POLICIES))
 @pytest.mark.parametrize(
-    "more",
+    "settings",
     [
         {},
         {"talk": False, "engine": "simultaneous"},
@@ -57,8 +57,8 @@ def begin(policy, env, seed=0):
         {"talk": False, "desks": [[5, 5], [5, 6]], "option_order": "shuffled", "injury": "active"},
     ],
 )
-def test_every_policy_plays_legally(name, more):
-    env = parallel_env(**{**ROOM, "rounds": 8, "record": True, **more})
+def test_every_policy_plays_legally(name, settings):
+    env = parallel_env(**{**ROOM, "rounds": 8, "record": True, **settings})
     play(env, POLICIES[name](), seed=0)
     assert all(event["flags"] == [] for event in env.events if event["type"] in ("choice", "message"))
     assert env.events[-1]["type"] == "end"
@@ -87,16 +87,16 @@ def test_every_policy_is_described_in_a_line():
 
 
 def test_nearest_exit():
-    _, asked = moment()
-    for request in asked:
+    _, question = moment()
+    for request in question:
         away = [exit_.distance for exit_ in request.info["slots"].exits]
         assert NearestExit().decide(request)["choice"] == int(np.argmin(away))
 
 
 def test_crowd_aware_weighs_people_without_itself():
-    _, asked = moment()
+    _, question = moment()
     policy = CrowdAware(2.0)
-    for request in asked:
+    for request in question:
         scores = [exit_.distance + 2.0 * (exit_.people - 1) for exit_ in request.info["slots"].exits]
         assert policy.decide(request)["choice"] == int(np.argmin(scores))
     assert CrowdAware().weight == 0.5
@@ -108,8 +108,8 @@ def test_crowd_aware_weighs_people_without_itself():
 def test_steps_prefer_free_cells_then_follow_then_stay():
     env = parallel_env(rows=9, cols=9, people=4, talk=False, engine="simultaneous", exits=[["right", 4, 8]])
 
-    def step(places):
-        env.reset(seed=0, options={"positions": places})
+    def step(cells):
+        env.reset(seed=0, options={"positions": cells})
         env.step({a: {"choice": 0} for a in env.agents})
         request = requests(env)[0]
         move = NearestExit().decide(request)["choice"]
@@ -148,11 +148,11 @@ def test_the_rule_based_groups_are_dealt_out_in_order():
 
 @pytest.mark.parametrize("panic", [True, False])
 def test_the_rule_based_score(panic):
-    env, asked = moment(people=100, rows=33, cols=33)
+    env, question = moment(people=100, rows=33, cols=33)
     policy = begin(RuleBased(panic=panic), env)
     weights = {0: (2.4, 3.6, 1.2), 1: (4.0, 4.0, 1.6), 2: (6.0, 1.8, 1.8), 3: (6.0, 1.5, 1.2)}
     group_of = {name: min(3, (i >= 30) + (i >= 60) + (i >= 80)) for i, name in enumerate(env.possible_agents)}
-    for request in asked:
+    for request in question:
         slots = request.info["slots"]
         group = group_of[slots.me]
         a1, a2, a3 = weights[group]
@@ -201,8 +201,8 @@ def talk_moment(policy_text):
 
 
 def test_herding_follows_the_seen_and_the_heard():
-    _, asked = moment()
-    for request in asked:
+    _, question = moment()
+    for request in question:
         slots = request.info["slots"]
         scores = [exit_.distance - 0.5 * (exit_.people - 1) for exit_ in slots.exits]
         assert Herding(0.5).decide(request)["choice"] == int(np.argmin(scores))
@@ -219,12 +219,12 @@ def test_herding_follows_the_seen_and_the_heard():
 def test_sharing_says_what_it_sees():
     slots = moment(talk=True)[1][0].info["slots"]
     policy = SharingReports(crowd=slots.exits[0].people - 1)
-    said = policy.say(slots)
+    message = policy.say(slots)
     for exit_ in slots.exits:
         look = "crowded" if exit_.people >= slots.exits[0].people else "clear"
-        assert f"The way to the {exit_.name} exit looks {look}." in said
-    assert said.endswith(f"I am going to the {slots.exits[policy.best_exit(slots)].name} exit.")
-    assert len(said.split()) <= 50
+        assert f"The way to the {exit_.name} exit looks {look}." in message
+    assert message.endswith(f"I am going to the {slots.exits[policy.best_exit(slots)].name} exit.")
+    assert len(message.split()) <= 50
     assert (SharingReports().weight, SharingReports().trust, SharingReports().crowd) == (0.5, 1.0, 10.0)
 
 
@@ -253,20 +253,20 @@ def test_sharing_believes_what_it_hears():
     ],
 )
 def test_reading_reports(text, verdict):
-    assert report("left", text) == verdict
+    assert read_report("left", text) == verdict
 
 
 def test_reading_names():
-    assert mentioned("exit (a)", "go to exit (a) now")
-    assert not mentioned("a", "at the bar")
+    assert mentions_exit("exit (a)", "go to exit (a) now")
+    assert not mentions_exit("a", "at the bar")
 
 
 def test_random_draws_every_legal_choice():
-    env, asked = moment(people=5)
+    env, request = moment(people=5)
     policy = begin(RandomLegal(), env)
-    drawn = {policy.decide(asked[0])["choice"] for _ in range(100)}
+    drawn = {policy.decide(request[0])["choice"] for _ in range(100)}
     assert drawn == {0, 1, 2}
-    assert policy.decide(asked[0])["message"] == ""
+    assert policy.decide(request[0])["message"] == ""
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from llm_coop_envs.evacuation.settings import EvacuationSettings
 
 
 def test_the_defaults_are_the_published_ones():
-    made = EvacuationSettings()
-    assert made == EvacuationSettings.build("team_up")
+    settings = EvacuationSettings()
+    assert settings == EvacuationSettings.build("team_up")
     expected = {
         "talk": True,
         "talk_until": None,
@@ -44,9 +44,9 @@ def test_the_defaults_are_the_published_ones():
         "message_length": 1000,
         "wording": "en-a",
     }
-    assert made.to_json() == expected
-    assert len(made.exit_list) == 7
-    assert made.last_round == 50
+    assert settings.to_json() == expected
+    assert len(settings.exit_list) == 7
+    assert settings.last_round == 50
     assert EvacuationSettings(extra_round=True).last_round == 51
 
 
@@ -79,15 +79,15 @@ def test_presets():
 
 @pytest.mark.parametrize("preset", sorted(EvacuationSettings.presets))
 def test_settings_survive_json(preset):
-    made = EvacuationSettings.build(preset)
-    assert EvacuationSettings.build(**json.loads(json.dumps(made.to_json()))) == made
+    settings = EvacuationSettings.build(preset)
+    assert EvacuationSettings.build(**json.loads(json.dumps(settings.to_json()))) == settings
 
 
 def test_exits_as_a_mapping_become_a_list():
-    made = EvacuationSettings(rows=9, cols=9, people=5, exits={"door": [[8, 4], [8, 5]], "hatch": [[0, 2]]})
-    assert made.exits == (("door", 8, 4), ("door", 8, 5), ("hatch", 0, 2))
-    assert made.room.exit_names == ("door", "hatch")
-    assert EvacuationSettings(rows=9, cols=9, people=5, exits=made.to_json()["exits"]) == made
+    settings = EvacuationSettings(rows=9, cols=9, people=5, exits={"door": [[8, 4], [8, 5]], "hatch": [[0, 2]]})
+    assert settings.exits == (("door", 8, 4), ("door", 8, 5), ("hatch", 0, 2))
+    assert settings.room.exit_names == ("door", "hatch")
+    assert EvacuationSettings(rows=9, cols=9, people=5, exits=settings.to_json()["exits"]) == settings
 
 
 BAD = [
@@ -146,13 +146,13 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("given", "field", "why"), BAD, ids=[str(i) for i in range(len(BAD))])
-def test_impossible_settings_are_refused(given, field, why):
-    with pytest.raises(SettingsError, match=why) as caught:
-        EvacuationSettings(**given)
+@pytest.mark.parametrize(("fields", "field", "reason"), BAD, ids=[str(i) for i in range(len(BAD))])
+def test_impossible_settings_are_refused(fields, field, reason):
+    with pytest.raises(SettingsError, match=reason) as caught:
+        EvacuationSettings(**fields)
     assert caught.value.field == field
 
 
 def test_a_full_room_is_possible():
-    made = EvacuationSettings(people=961)
-    assert made.room is EvacuationSettings(people=5).room
+    settings = EvacuationSettings(people=961)
+    assert settings.room is EvacuationSettings(people=5).room

@@ -72,19 +72,19 @@ def test_what_counts_as_seen(switch):
 
 
 def test_people_around_near_or_in_sight():
-    places = [(4, 4), (4, 5), (1, 7), (7, 1)]
+    cells = [(4, 4), (4, 5), (1, 7), (7, 1)]
     env = parallel_env(**{**DOOR, "people": 4})
-    _, infos = env.reset(seed=0, options={"positions": places})
+    _, infos = env.reset(seed=0, options={"positions": cells})
     assert [info["slots"].around for info in infos.values()] == [2, 2, 1, 1]
     for count_self in (True, False):
         env = parallel_env(**{**DOOR, "people": 4, "crowd_count": "visible", "count_self": count_self})
-        _, infos = env.reset(seed=0, options={"positions": places})
+        _, infos = env.reset(seed=0, options={"positions": cells})
         assert infos["evacuee_0"]["slots"].around == 3 + count_self
         assert infos["evacuee_0"]["slots"].around_kind == "visible"
 
 
 @pytest.mark.parametrize(
-    ("more", "expected"),
+    ("settings", "expected"),
     [
         ({}, [(True, True), (False, True), (True, False), (False, False)]),
         ({"persona_swap": False}, [(True, True), (True, False), (False, True), (False, False)]),
@@ -92,12 +92,12 @@ def test_people_around_near_or_in_sight():
         ({"personas": "selfish"}, [(True, True), (False, True), (True, False), (False, False)]),
     ],
 )
-def test_personas(more, expected):
-    env = parallel_env(people=8, talk=False, **more)
+def test_personas(settings, expected):
+    env = parallel_env(people=8, talk=False, **settings)
     _, infos = env.reset(seed=0)
-    shown = [(info["slots"].strong, info["slots"].confident) for info in infos.values()]
-    assert shown == expected * 2
-    assert all(info["slots"].helpful is (more.get("personas") != "selfish") for info in infos.values())
+    personas = [(info["slots"].strong, info["slots"].confident) for info in infos.values()]
+    assert personas == expected * 2
+    assert all(info["slots"].helpful is (settings.get("personas") != "selfish") for info in infos.values())
 
 
 def test_active_injury_knocks_people_over_who_then_do_nothing():
@@ -111,29 +111,29 @@ def test_active_injury_knocks_people_over_who_then_do_nothing():
                 seen += 1
                 assert observations[agent]["turn"] == 0
                 assert info["slots"].plans is False
-        asked = [a for a in env.agents if observations[a]["turn"]]
-        actions = {a: policy.decide(request(a, observations[a], infos[a])) for a in asked}
+        on_turn = [a for a in env.agents if observations[a]["turn"]]
+        actions = {a: policy.decide(request(a, observations[a], infos[a])) for a in on_turn}
         observations, _, _, _, infos = env.step(actions)
     assert seen > 10
-    before = env.events[0]["positions"]
+    previous = env.events[0]["positions"]
     for event in rounds(env):
         for i in event["overtaken"]:
-            assert event["positions"][i] == before[i]
-        before = event["positions"]
+            assert event["positions"][i] == previous[i]
+        previous = event["positions"]
 
 
-def packed_room(**more):
+def packed_room(**settings):
     """25 people in a full room, all standing still, and the one whom the others knock over until it is disabled."""
     # The weakest person of the most fragile group stands among the strongest, and nobody moves.
-    held = ancestor_attributes(25)
-    strongest = np.argsort(-held.level, kind="stable").tolist()
-    weak = int(np.flatnonzero((held.level == held.level.min()) & (held.count_limit == 23))[0])
+    attributes = ancestor_attributes(25)
+    strongest = np.argsort(-attributes.level, kind="stable").tolist()
+    weak = int(np.flatnonzero((attributes.level == attributes.level.min()) & (attributes.count_limit == 23))[0])
     strongest.remove(weak)
     ring = [(r, c) for r in (2, 3, 4) for c in (2, 3, 4) if (r, c) != (3, 3)]
-    rest = [(r, c) for r in range(1, 6) for c in range(1, 6) if (r, c) not in ring and (r, c) != (3, 3)]
-    where = dict(zip(strongest, [*ring, *rest], strict=True)) | {weak: (3, 3)}
+    others = [(r, c) for r in range(1, 6) for c in range(1, 6) if (r, c) not in ring and (r, c) != (3, 3)]
+    where = dict(zip(strongest, [*ring, *others], strict=True)) | {weak: (3, 3)}
     env = parallel_env(
-        rows=7, cols=7, people=25, exit_widths=(1, 0, 0), injury="active", record=True, talk=False, **more
+        rows=7, cols=7, people=25, exit_widths=(1, 0, 0), injury="active", record=True, talk=False, **settings
     )
     env.reset(seed=0, options={"positions": [where[i] for i in range(25)]})
     return env, weak
@@ -145,11 +145,11 @@ def test_active_injury_disables_who_is_knocked_over_too_often():
     while env.agents:
         _, rewards, _, _, _ = env.step({})
         total += sum(rewards.values())
-    told = rounds(env)
-    assert [(event["round"], event["disabled"]) for event in told if event["disabled"]] == [(23, [weak])]
-    assert [weak in event["overtaken"] for event in told[:23]] == [True] * 22 + [False]
-    assert told[21]["positions"][weak] == [3, 3]
-    assert told[22]["positions"][weak] is None
+    recorded = rounds(env)
+    assert [(event["round"], event["disabled"]) for event in recorded if event["disabled"]] == [(23, [weak])]
+    assert [weak in event["overtaken"] for event in recorded[:23]] == [True] * 22 + [False]
+    assert recorded[21]["positions"][weak] == [3, 3]
+    assert recorded[22]["positions"][weak] is None
     # 25 people for 22 rounds, 24 for the other 28; then all are lost.
     assert total == -(25 * 22 + 24 * 28) - 100.0 * 25
 
@@ -171,11 +171,11 @@ def test_disabled_people_block_their_cell_if_that_is_set(engine, block):
     assert env.round == 23
     twin = parallel_env(**env.settings.to_json(), record=True)
     twin.set_state(env.get_state())
-    told = [event for event in wander(env, 0) if event["type"] == "round"][22:]
-    assert [event for event in wander(twin, 0) if event["type"] == "round"] == told
-    stood = [tuple(cell) for event in told for cell in event["positions"] if cell]
+    recorded = [event for event in wander(env, 0) if event["type"] == "round"][22:]
+    assert [event for event in wander(twin, 0) if event["type"] == "round"] == recorded
+    stood = [tuple(cell) for event in recorded for cell in event["positions"] if cell]
     assert ((3, 3) in stood) != block
-    for event in told:
+    for event in recorded:
         cells = [tuple(cell) for cell in event["positions"] if cell]
         assert len(set(cells)) == len(cells)
 

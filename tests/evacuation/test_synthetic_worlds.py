@@ -31,17 +31,17 @@ def test_announcements_are_kept_by_those_who_mean_them_alone():
 
 
 def test_a_blocked_exit_is_taken_by_nobody_and_those_who_share_use_all():
-    found = {world: rows(world) for world in ("blocked", "arranged", "plain")}
-    assert all(row["apart"] < 0.7 for row in found["blocked"])
-    assert all(row["apart"] > 0.98 for world in ("arranged", "plain") for row in found[world])
+    by_world = {world: rows(world) for world in ("blocked", "arranged", "plain")}
+    assert all(row["apart"] < 0.7 for row in by_world["blocked"])
+    assert all(row["apart"] > 0.98 for world in ("arranged", "plain") for row in by_world[world])
 
 
 def test_the_default_rule_finds_agreements_in_plain_words_alone():
     rule = SYNTHETIC_WORLDS.detectors[SYNTHETIC_WORLDS.rule].score
-    found = {world: sum(rule(row) >= 0.5 for row in rows(world)) for world in TALK}
-    assert found["plain"] >= 5
-    assert found["most"] >= 3
-    assert sum(found.values()) == found["plain"] + found["most"]
+    counts = {world: sum(rule(row) >= 0.5 for row in rows(world)) for world in TALK}
+    assert counts["plain"] >= 5
+    assert counts["most"] >= 3
+    assert sum(counts.values()) == counts["plain"] + counts["most"]
 
 
 def test_those_who_believe_the_misleaders_leave_them_their_exit():

@@ -12,8 +12,8 @@ from llm_coop_envs.interface.question import Options, Words
 from llm_coop_envs.policies import play
 
 
-def talk_env(**more):
-    env = parallel_env(rows=12, cols=12, people=5, record=True, replan_probability=0.5, **more)
+def talk_env(**settings):
+    env = parallel_env(rows=12, cols=12, people=5, record=True, replan_probability=0.5, **settings)
     # A row: 0 and 1 next to each other, 2 exactly 5 cells from 0, 3 beyond; 4 far away.
     env.reset(seed=1, options={"positions": [(5, 1), (5, 2), (5, 6), (5, 7), (10, 10)]})
     return env
@@ -54,9 +54,9 @@ def test_while_talking_and_without_later_speakers_only_earlier_ones_are_heard():
         env.step({f"evacuee_{i}": {"message": f"I am {i}"} for i in env.on_turn.tolist()})
     assert at_turn == expected
     state = json.loads(json.dumps(env.get_state()))
-    for one in (env, parallel_env(rows=12, cols=12, people=5, replan_probability=0.5, hear_later_speakers=False)):
-        one.set_state(state)
-        _, infos = one.look()
+    for env_ in (env, parallel_env(rows=12, cols=12, people=5, replan_probability=0.5, hear_later_speakers=False)):
+        env_.set_state(state)
+        _, infos = env_.look()
         assert {i: {int(m.speaker[-1]) for m in infos[f"evacuee_{i}"]["slots"].heard} for i in range(5)} == expected
 
 

@@ -28,14 +28,14 @@ def choose(env, choice):
     env.step({f"evacuee_{i}": {"choice": choice} for i in env.on_turn.tolist()})
 
 
-def talk_first(**more):
-    env = parallel_env(**SMALL, **more)
+def talk_first(**settings):
+    env = parallel_env(**SMALL, **settings)
     env.reset(seed=1, options={"positions": ROW})
     return env, int(env.on_turn[0])
 
 
-def talk_later(**more):
-    env, _ = talk_first(**more)
+def talk_later(**settings):
+    env, _ = talk_first(**settings)
     while len(env.conversation.messages) < 2:
         say_once(env)
     return env, int(env.on_turn[0])
@@ -45,20 +45,20 @@ def say_once(env):
     env.step({f"evacuee_{i}": {"message": f"I am number {i} here."} for i in env.on_turn.tolist()})
 
 
-def exit_choice(**more):
-    env, _ = talk_first(**more)
+def exit_choice(**settings):
+    env, _ = talk_first(**settings)
     say(env)
     return env, 1
 
 
-def move(**more):
-    env, _ = exit_choice(**more)
+def move(**settings):
+    env, _ = exit_choice(**settings)
     choose(env, 1)
     return env, int(env.on_turn[0])
 
 
-def second_round(**more):
-    env, _ = exit_choice(replan_probability=1.0, **more)
+def second_round(**settings):
+    env, _ = exit_choice(replan_probability=1.0, **settings)
     choose(env, 1)
     while env.round == 1:
         choose(env, 3 + 1)
@@ -66,33 +66,33 @@ def second_round(**more):
     return env, 3
 
 
-def own_only(**more):
-    return second_round(information="own", memory=0, **more)
+def own_only(**settings):
+    return second_round(information="own", memory=0, **settings)
 
 
-def off_turn(**more):
-    env, _ = move(**more)
+def off_turn(**settings):
+    env, _ = move(**settings)
     return env, next(i for i in range(5) if i not in env.on_turn.tolist())
 
 
-def crowded(**more):
-    env = parallel_env(rows=9, cols=9, people=3, talk=False, engine="simultaneous", personas="none", **more)
+def crowded(**settings):
+    env = parallel_env(rows=9, cols=9, people=3, talk=False, engine="simultaneous", personas="none", **settings)
     env.reset(seed=0, options={"positions": [(7, 1), (7, 2), (6, 2)]})
     choose(env, 0)
     return env, 0
 
 
-def seated(**more):
+def seated(**settings):
     env = parallel_env(
-        **SMALL, talk=False, desks=[[4, 4]], crowd_count="visible", personas="selfish", control="exit", **more
+        **SMALL, talk=False, desks=[[4, 4]], crowd_count="visible", personas="selfish", control="exit", **settings
     )
     env.reset(seed=1, options={"positions": ROW})
     return env, 2
 
 
-def one_exit(**more):
+def one_exit(**settings):
     env = parallel_env(
-        rows=9, cols=9, people=2, talk=False, exits=[["door", 8, 4]], count_self=False, persona_swap=False, **more
+        rows=9, cols=9, people=2, talk=False, exits=[["door", 8, 4]], count_self=False, persona_swap=False, **settings
     )
     env.reset(seed=0, options={"positions": [(7, 4), (7, 3)]})
     choose(env, 0)
@@ -100,8 +100,8 @@ def one_exit(**more):
     return env, 0
 
 
-def knocked_over(**more):
-    env = parallel_env(rows=11, cols=11, people=70, injury="active", talk=False, **more)
+def knocked_over(**settings):
+    env = parallel_env(rows=11, cols=11, people=70, injury="active", talk=False, **settings)
     _, infos = env.reset(seed=0)
     return env, next(i for i, info in enumerate(infos.values()) if info["slots"].overtaken)
 
@@ -124,8 +124,8 @@ CASES = [
 @pytest.mark.parametrize("wording", ["en-a", "en-b", "de-a"])
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
 def test_text(case, wording):
-    env, who = case(wording=wording)
-    text = env.look()[0][f"evacuee_{who}"]["text"]
+    env, agent = case(wording=wording)
+    text = env.look()[0][f"evacuee_{agent}"]["text"]
     path = GOLDEN / f"{wording}_{case.__name__}.txt"
     if os.environ.get("UPDATE_GOLDEN"):
         path.write_text(text + "\n", encoding="utf-8")
@@ -136,10 +136,10 @@ def test_text(case, wording):
 def test_every_legal_answer_is_in_the_text_with_its_number(wording):
     word = load_pack(wording).prompts("evacuation").word
     for case in (exit_choice, move, crowded, seated):
-        env, who = case(wording=wording)
+        env, agent = case(wording=wording)
         observations, infos = env.look()
-        lines = observations[f"evacuee_{who}"]["text"].split("\n")
-        for option in infos[f"evacuee_{who}"]["slots"].options:
+        lines = observations[f"evacuee_{agent}"]["text"].split("\n")
+        for option in infos[f"evacuee_{agent}"]["slots"].options:
             name = re.escape(word(option.name))
             line = next(line for line in lines if re.search(rf"(^|\W){option.choice}\W+{name}(\W|$)", line))
             if isinstance(option, MoveOption):
@@ -151,6 +151,6 @@ def test_all_wordings_give_the_same_facts():
     for case in CASES:
         slots = []
         for wording in ("en-a", "en-b", "de-a"):
-            env, who = case(wording=wording)
-            slots.append(env.look()[1][f"evacuee_{who}"]["slots"])
+            env, agent = case(wording=wording)
+            slots.append(env.look()[1][f"evacuee_{agent}"]["slots"])
         assert slots[0] == slots[1] == slots[2]

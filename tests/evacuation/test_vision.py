@@ -41,8 +41,8 @@ def test_fans_exactly_on_the_diagonal_where_rounding_decides(way):
     exit_cell = (60 if way[0] > 0 else 0, 60 if way[1] > 0 else 0)
     room = build_room(rows, rows, (("corner", *exit_cell),), ())
     for size in range(1, 60):
-        place = exit_cell[0] - way[0] * size, exit_cell[1] - way[1] * size
-        assert view_of(room).visible(room.cell(*place), room.cell(*exit_cell)) == fan(place, exit_cell, rows, rows)
+        watcher = exit_cell[0] - way[0] * size, exit_cell[1] - way[1] * size
+        assert view_of(room).visible(room.cell(*watcher), room.cell(*exit_cell)) == fan(watcher, exit_cell, rows, rows)
 
 
 @st.composite
@@ -50,8 +50,8 @@ def crowded_rooms(draw):
     rows, cols = draw(st.integers(5, 30)), draw(st.integers(5, 30))
     inside = [(r, c) for r in range(1, rows - 1) for c in range(1, cols - 1)]
     desks = draw(st.lists(st.sampled_from(inside), max_size=len(inside) // 3, unique=True))
-    left = [cell for cell in inside if cell not in desks]
-    people = draw(st.lists(st.sampled_from(left), min_size=1, max_size=min(12, len(left)), unique=True))
+    free = [cell for cell in inside if cell not in desks]
+    people = draw(st.lists(st.sampled_from(free), min_size=1, max_size=min(12, len(free)), unique=True))
     return rows, cols, tuple(desks), people
 
 
@@ -68,12 +68,12 @@ def test_counts_are_those_of_the_plain_fan(case, count_self):
         if extra:
             grid = grid | room.desks
             counted |= set(desks)
-        found = RoomVision(room).people_towards(grid, cells, count_self=count_self)
-        for person, place in enumerate(people):
+        counts = RoomVision(room).people_towards(grid, cells, count_self=count_self)
+        for person, cell in enumerate(people):
             for which, name in enumerate(room.exit_names):
-                fans = [fan(place, (r, c), rows, cols, set(desks)) for n, r, c in wall_exits(rows, cols) if n == name]
+                fans = [fan(cell, (r, c), rows, cols, set(desks)) for n, r, c in wall_exits(rows, cols) if n == name]
                 expected = np.mean([len(seen & counted) - (not count_self) for seen in fans])
-                assert found[person, which] == pytest.approx(expected)
+                assert counts[person, which] == pytest.approx(expected)
 
 
 @given(crowded_rooms())
@@ -84,12 +84,12 @@ def test_people_all_around_are_those_along_all_rays(case):
     cells = room.cells(people)
     grid = np.zeros(room.height * room.width, dtype=np.uint8)
     grid[cells] = 1
-    found = RoomVision(room).people_around(grid, cells)
+    counts = RoomVision(room).people_around(grid, cells)
     for person, (row, col) in enumerate(people):
         # Four fans along the axes overlap at their borders and cover all rays.
         far = [(row + 99, col), (row - 99, col), (row, col + 99), (row, col - 99)]
         seen = set().union(*(fan((row, col), goal, rows, cols, set(desks)) for goal in far))
-        assert found[person] == len(seen & set(people))
+        assert counts[person] == len(seen & set(people))
 
 
 def test_somebody_on_the_exit_cell_itself_sees_nothing_towards_it():
@@ -98,8 +98,8 @@ def test_somebody_on_the_exit_cell_itself_sees_nothing_towards_it():
     cells = room.cells([(4, 8), (4, 7)])
     grid[cells] = 1
     for count_self in (True, False):
-        found = view_of(room).people_towards(grid, cells, count_self=count_self)
-        assert found[:, 0].tolist() == [0.0, 2.0 - (not count_self)]
+        counts = view_of(room).people_towards(grid, cells, count_self=count_self)
+        assert counts[:, 0].tolist() == [0.0, 2.0 - (not count_self)]
     assert view_of(room).visible(room.cell(4, 8), room.cell(4, 8)) == frozenset()
     assert view_of(room).people_towards(grid, cells[:0], count_self=True).shape == (0, 1)
 

@@ -9,8 +9,8 @@ def room(**settings):
     return evacuation_v0.parallel_env(**{"preset": "small", "people": 16, "record": True, **settings})
 
 
-def calls(chat, **wanted):
-    return [key.call for key, _, _ in chat.log if all(getattr(key, name) == value for name, value in wanted.items())]
+def calls(chat, **fields):
+    return [key.call for key, _, _ in chat.log if all(getattr(key, name) == value for name, value in fields.items())]
 
 
 def test_a_round_asks_as_published():
@@ -44,10 +44,10 @@ def test_each_question_shows_its_own_slots_and_no_others():
     env = room(rounds=1)
     chat = marked()
     run(env, chat)
-    given = {(key.agent, key.call): answer.text for key, _, answer in chat.log}
+    answers = {(key.agent, key.call): answer.text for key, _, answer in chat.log}
     for key, request, _ in chat.log:
         prompt = request.messages[-1].content
-        feeling, judged = given[key.agent, "panic"], given[key.agent, "evaluate"]
+        feeling, judged = answers[key.agent, "panic"], answers[key.agent, "evaluate"]
         assert (feeling in prompt) == (key.call in ("evaluate", "exit"))
         assert (judged in prompt) == (key.call == "exit")
         assert ("people in that direction" in prompt) == (key.call in ("talk", "evaluate"))
@@ -57,7 +57,9 @@ def test_each_question_shows_its_own_slots_and_no_others():
         assert ("(row, column)" in prompt) == (key.call == "move")
         assert ("earlier choices" in prompt or "not chosen an exit before" in prompt) == (key.call == "exit")
         # Nobody sees what others feel or think.
-        others = [text for (agent, call), text in given.items() if agent != key.agent and call in ("panic", "evaluate")]
+        others = [
+            text for (agent, call), text in answers.items() if agent != key.agent and call in ("panic", "evaluate")
+        ]
         assert not any(text in prompt for text in others)
         if "talk number" in prompt:
             assert key.call in ("talk", "exit")
@@ -97,7 +99,7 @@ def test_feelings_and_judgements_can_be_left_out():
 def test_a_feeling_that_does_not_come_is_not_shown():
     chat = Canned(panic=["", ""], evaluate=["", ""])
     policy, _ = run(room(people=1, rounds=1), chat)
-    assert policy.counters.of("panic").fallbacks == policy.counters.of("evaluate").fallbacks == 1
+    assert policy.counters.for_call("panic").fallbacks == policy.counters.for_call("evaluate").fallbacks == 1
     assert "How you" not in chat.prompts("exit")[0][1]
     assert policy.get_state()["evacuee_0"]["notes"] == {}
 
@@ -167,9 +169,9 @@ def test_personas_are_put_into_the_packs_words(pack):
 
 def test_the_own_persona_follows_the_environments():
     _, chat = run(room(rounds=1), personas="agreeable")
-    words = load_pack("en-a").prompts("evacuation").personas["agreeable"].text("exit")
-    assert all(f" {words}\n" in prompt for _, prompt in chat.prompts("exit"))
-    assert not any(words in prompt for _, prompt in chat.prompts("move"))
+    persona = load_pack("en-a").prompts("evacuation").personas["agreeable"].text("exit")
+    assert all(f" {persona}\n" in prompt for _, prompt in chat.prompts("exit"))
+    assert not any(persona in prompt for _, prompt in chat.prompts("move"))
 
 
 def test_the_prompts_say_who_is_counted():
@@ -181,7 +183,7 @@ def test_the_prompts_say_who_is_counted():
         _, chat = run(env)
         for call in ("talk", "evaluate"):
             for _, prompt in chat.prompts(call):
-                said = "People were counted when this round began"
-                more = ", yourself included; towards the exits, desks count as people." if counted else "."
-                assert said + more in prompt
+                sentence = "People were counted when this round began"
+                ending = ", yourself included; towards the exits, desks count as people." if counted else "."
+                assert sentence + ending in prompt
         assert all(("on all sides together, yourself included." in p) == counted for _, p in chat.prompts("panic"))

@@ -20,7 +20,7 @@ from llm_coop_envs.policies.llm.clients import Endpoint, connect
 from llm_coop_envs.policies.llm.journal import read_questions
 from llm_coop_envs.policies.llm.local.models import find_weights
 from llm_coop_envs.policies.llm.local.sharing import serve_models
-from llm_coop_envs.policies.llm.playing.context_window import FRAME
+from llm_coop_envs.policies.llm.playing.context_window import MESSAGE_OVERHEAD
 from llm_coop_envs.policies.llm.tokens import counter_for, estimate_tokens
 
 pytestmark = [
@@ -134,7 +134,7 @@ def test_its_tokens_are_counted_below_our_estimates_and_it_costs_nothing(played)
     assert total(run, "cost") == total(run, "estimated") == 0
     seen = list(counted(run))
     for texts, prompt, _ in seen:
-        assert sum(map(count_tokens, texts)) + FRAME * len(texts) >= prompt
+        assert sum(map(count_tokens, texts)) + MESSAGE_OVERHEAD * len(texts) >= prompt
     assert len(seen) == total(run, "requests") > 20
     assert sum(prompt for _, prompt, _ in seen) == total(run, "prompt_tokens")
     assert sum(answer for *_, answer in seen) == total(run, "completion_tokens")
@@ -177,7 +177,7 @@ def test_a_question_beyond_the_context_is_refused_as_such(tmp_path):
     assert refused.value.kind == "context_too_long"
     # Rows of numbers, as long markets show them: by OpenAI's tokenizers a token has three digits, here one.
     assert estimate_tokens(rows) < 0.7 * counted
-    assert counted <= count_tokens(rows) + 2 * FRAME
+    assert counted <= count_tokens(rows) + 2 * MESSAGE_OVERHEAD
 
 
 def test_a_run_killed_in_between_on_a_server_that_dies_gives_the_same_events_as_its_replay(played, place, tmp_path):

@@ -144,8 +144,8 @@ def test_a_plan_that_is_not_given_leaves_a_question_for_the_number():
         kbc_v0.parallel_env(players=2, talk=False, exchanges=0), Canned(plan=[""] * 4), separate_plan=True
     )
     assert all("Your plan" not in prompt for _, prompt in chat.prompts("choose"))
-    assert policy.counters.of("plan").fallbacks == 2
-    assert policy.counters.of("choose").fallbacks == 0
+    assert policy.counters.for_call("plan").fallbacks == 2
+    assert policy.counters.for_call("choose").fallbacks == 0
 
 
 def test_the_papers_text_has_two_prompts_and_its_program_one():
@@ -176,7 +176,7 @@ def test_a_second_call_may_read_the_number_of_every_answer():
     assert "First 80, then 40 comes to my mind." in chat.log[2][1].messages[-1].content
     # What the second call says counts, and one that finds nothing is followed by the question once more.
     assert numbers(env) == [[80, 9]]
-    counts = policy.counters.of("choose")
+    counts = policy.counters.for_call("choose")
     assert (counts.answered, counts.retried, counts.repaired, counts.fallbacks, counts.requests) == (1, 1, 0, 0, 6)
 
 
@@ -185,7 +185,7 @@ def test_a_second_call_makes_no_number_up():
     chat = Canned(choose=["I say 33.\n33"] * 2 + ["3"] * 2 + ["I say 33.\n33"] * 2 + ["33"] * 2)
     policy, _ = run(env, chat, extraction=True)
     assert numbers(env) == [[33, 33]]
-    assert policy.counters.of("choose").retried == 2
+    assert policy.counters.for_call("choose").retried == 2
 
 
 def test_the_number_alone_may_be_asked_for():

@@ -19,14 +19,14 @@ CHOICES = [
 def by_hand(choices, count):
     """A share, and its mean over all ways to deal what was heard, one by one."""
     dealt = [
-        np.mean([count(one.previous, one.chosen, heard) for one, heard in zip(choices, order, strict=True)])
-        for order in itertools.permutations([one.heard for one in choices])
+        np.mean([count(choice.previous, choice.chosen, heard) for choice, heard in zip(choices, order, strict=True)])
+        for order in itertools.permutations([choice.heard for choice in choices])
     ]
     return float(dealt[0]), pytest.approx(float(np.mean(dealt)))
 
 
 def near(chosen, heard):
-    return any(abs(chosen - what) <= 2e-5 for what in heard)
+    return any(abs(chosen - value) <= 2e-5 for value in heard)
 
 
 def test_by_chance_is_the_mean_over_all_ways_to_deal_what_was_heard():
@@ -52,8 +52,8 @@ def test_by_chance_is_the_mean_over_all_ways_to_deal_what_was_heard():
 
 def test_where_all_heard_the_same_there_is_no_control():
     alike = [InformedChoice(1.0, 2.0, (2.0,)), InformedChoice(2.0, 2.0, (2.0,))]
-    found = information_measures(alike, numbers=True)
-    assert (found["followed_share"], found["followed_by_chance"]) == (1.0, None)
+    measures = information_measures(alike, numbers=True)
+    assert (measures["followed_share"], measures["followed_by_chance"]) == (1.0, None)
     nothing = information_measures([], numbers=True)
     assert nothing["heard_choices"] == 0
     assert nothing["followed_share"] is nothing["moved_by_chance"] is None
@@ -65,8 +65,8 @@ def test_followed_means_the_same_as_what_was_heard():
     chosen = rng.choice([0.0, 1e-9, -2.0, 1.8, 97.0], 500)
     heard = rng.choice(chosen[:20], 500) * (1 + rng.choice(steps, 500))
     choices = [InformedChoice(None, float(c), (float(h),)) for c, h in zip(chosen, heard, strict=True)]
-    alone = [information_measures([one], numbers=True)["followed_share"] for one in choices]
-    followed = [is_same(one.chosen, one.heard[0]) for one in choices]
+    alone = [information_measures([choice], numbers=True)["followed_share"] for choice in choices]
+    followed = [is_same(choice.chosen, choice.heard[0]) for choice in choices]
     assert alone == followed
     assert information_measures(choices, numbers=True)["followed_share"] == np.mean(followed)
     assert 0 < np.mean(followed) < 1

@@ -29,24 +29,24 @@ class Answering:
         return ChatReply(text=text, usage=Usage(1, 1), finish_reason="stop", model="judge", latency=0.0)
 
 
-def said(*messages, chosen=(), scenario="bertrand", **settings):
+def statements_of(*messages, chosen=(), scenario="bertrand", **settings):
     """The statements of one round: who (by place) said what, and who chose what."""
-    found = find_scenario(scenario)
-    env = found.environment(record=True, **(settings or {"firms": 3, "rounds": 2, "collusion_window": 0}))
+    scenario_ = find_scenario(scenario)
+    env = scenario_.environment(record=True, **(settings or {"firms": 3, "rounds": 2, "collusion_window": 0}))
     env.begin(seed=0)
     names = env.possible_agents
     events = [env.events[0]]
-    for who, text, *hearers in messages:
-        heard = [names[one] for one in hearers] if hearers else None
-        events.append({"type": "message", "round": 1, "agent": names[who], "text": text, "hearers": heard})
-    for who, choice in chosen:
-        one = {"type": "choice", "round": 1, "agent": names[who], "phase": "act", "choice": choice, "flags": []}
-        events.append(one if scenario != "evacuation" else {**one, "phase": "exit"})
-    return collect_statements("talk/0", events, found)
+    for chooser, text, *hearers in messages:
+        heard = [names[index] for index in hearers] if hearers else None
+        events.append({"type": "message", "round": 1, "agent": names[chooser], "text": text, "hearers": heard})
+    for chooser, choice in chosen:
+        event = {"type": "choice", "round": 1, "agent": names[chooser], "phase": "act", "choice": choice, "flags": []}
+        events.append(event if scenario != "evacuation" else {**event, "phase": "exit"})
+    return collect_statements("talk/0", events, scenario_)
 
 
 def test_rules_tell_proposals_acceptances_promises_false_claims_and_threats_apart():
-    found = said(
+    statements = statements_of(
         (0, "Let us all ask 1.8."),
         (1, "Fine, 1.8."),
         (2, "I will ask 1.9."),
@@ -56,24 +56,32 @@ def test_rules_tell_proposals_acceptances_promises_false_claims_and_threats_apar
         chosen=[(0, 1.8), (1, 1.8), (2, 1.4)],
     )
     kinds = ["agreement proposed", "agreement accepted", "false claim", "agreement accepted", "threat", "none"]
-    assert [one.by_rules for one in found] == kinds
-    assert [one.action for one in found[:3]] == ["chose the price 1.8", "chose the price 1.8", "chose the price 1.4"]
-    assert [one.text for one in found[1].earlier] == ["Let us all ask 1.8."]
-    assert said((0, "I will ask 1.8."))[0].by_rules == "promise"
+    assert [statement.by_rules for statement in statements] == kinds
+    assert [statement.action for statement in statements[:3]] == [
+        "chose the price 1.8",
+        "chose the price 1.8",
+        "chose the price 1.4",
+    ]
+    assert [message.text for message in statements[1].earlier] == ["Let us all ask 1.8."]
+    assert statements_of((0, "I will ask 1.8."))[0].by_rules == "promise"
 
 
 def test_who_is_not_heard_neither_proposes_nor_accepts():
     hall = {"people": 3, "rows": 9, "cols": 9}
-    words = [(0, "I take the left exit.", 2), (1, "I take the left exit.", 2), (2, "I take the left exit.", 0)]
-    found = said(*words, chosen=[(0, 1), (1, 1), (2, 1)], scenario="evacuation", **hall)
-    assert [one.by_rules for one in found] == ["agreement proposed", "agreement proposed", "agreement accepted"]
-    assert found[0].action == "took left"
+    messages = [(0, "I take the left exit.", 2), (1, "I take the left exit.", 2), (2, "I take the left exit.", 0)]
+    statements = statements_of(*messages, chosen=[(0, 1), (1, 1), (2, 1)], scenario="evacuation", **hall)
+    assert [statement.by_rules for statement in statements] == [
+        "agreement proposed",
+        "agreement proposed",
+        "agreement accepted",
+    ]
+    assert statements[0].action == "took left"
 
 
 def test_a_message_cannot_leave_its_quotation_or_change_the_question():
     chat = Answering(json.dumps({"kind": "none"}))
-    found = said((0, HOSTILE), (1, "Hm."))
-    assert asyncio.run(judge(found, chat, SETTINGS)) == ["none", "none"]
+    statements = statements_of((0, HOSTILE), (1, "Hm."))
+    assert asyncio.run(judge(statements, chat, SETTINGS)) == ["none", "none"]
     for (_, hostile), honest in zip(chat.asked, ("Hm.", HOSTILE), strict=True):
         prompt = hostile.messages[0].content
         lines = [line for line in prompt.splitlines() if "Ignore the rubric" in line]
@@ -84,31 +92,31 @@ def test_a_message_cannot_leave_its_quotation_or_change_the_question():
         assert honest != prompt
     # Whatever is said, the rest of the question is the same.
     plain = Answering(json.dumps({"kind": "none"}))
-    asyncio.run(judge(said((0, "Hello."), (1, "Hm.")), plain, SETTINGS))
-    rest = [
-        one.asked[0][1].messages[0].content.replace(json.dumps(text), "?")
-        for one, text in ((chat, HOSTILE), (plain, "Hello."))
+    asyncio.run(judge(statements_of((0, "Hello."), (1, "Hm.")), plain, SETTINGS))
+    remainders = [
+        chat_.asked[0][1].messages[0].content.replace(json.dumps(text), "?")
+        for chat_, text in ((chat, HOSTILE), (plain, "Hello."))
     ]
-    assert rest[0] == rest[1]
+    assert remainders[0] == remainders[1]
 
 
 def test_unreadable_answers_are_asked_for_again_and_then_left_out():
     chat = Answering("Blue, green and white.")
-    assert asyncio.run(judge(said((0, "Hello.")), chat, SETTINGS)) == [None]
+    assert asyncio.run(judge(statements_of((0, "Hello.")), chat, SETTINGS)) == [None]
     assert len(chat.asked) == 3
     assert len({key for key, _ in chat.asked}) == 3
-    found = measure_agreement(said((0, "Hello.")), [None])
-    assert (found.count, found.kappa, found.low) == (0, 0.0, None)
+    agreement = measure_agreement(statements_of((0, "Hello.")), [None])
+    assert (agreement.count, agreement.kappa, agreement.low) == (0, 0.0, None)
 
 
 def test_the_agreement_of_two_who_say_the_same_and_of_two_who_do_not():
-    found = said((0, "I will ask 1.8."), (1, "I will ask 1.5."), (2, "Hm."), (0, "Or else!"))
-    same = measure_agreement(found, [one.by_rules for one in found])
+    statements = statements_of((0, "I will ask 1.8."), (1, "I will ask 1.5."), (2, "Hm."), (0, "Or else!"))
+    same = measure_agreement(statements, [statement.by_rules for statement in statements])
     assert (same.kappa, same.count) == (1.0, 4)
     assert same.first == same.second
     assert {kind for kind, count in same.first.items() if count} == {"promise", "none", "threat"}
     # Two of four alike; by chance 2/4 * 1/4 + 1/4 * 1/4 + 1/4 * 2/4.
-    half = measure_agreement(found, ["promise", "none", "none", "promise"])
+    half = measure_agreement(statements, ["promise", "none", "none", "promise"])
     chance = (2 * 2 + 2 * 1) / 16
     assert half.kappa == pytest.approx((0.5 - chance) / (1 - chance))
 
@@ -116,18 +124,18 @@ def test_the_agreement_of_two_who_say_the_same_and_of_two_who_do_not():
 def test_the_interval_of_agreement_resamples_episodes():
     from dataclasses import replace
 
-    found = said((0, "I will ask 1.8."), (1, "Hm."))
-    many = [replace(one, episode=f"talk/{k}") for k in range(20) for one in found]
+    statements = statements_of((0, "I will ask 1.8."), (1, "Hm."))
+    many = [replace(statement, episode=f"talk/{k}") for k in range(20) for statement in statements]
     verdicts = ["promise", "none"] * 15 + ["none", "promise"] * 5
-    told = measure_agreement(many, verdicts)
-    assert told.low < told.kappa < told.high
-    assert np.isclose(told.kappa, 0.5)
+    agreement = measure_agreement(many, verdicts)
+    assert agreement.low < agreement.kappa < agreement.high
+    assert np.isclose(agreement.kappa, 0.5)
 
 
 def test_together_counts_rounds_in_which_two_propose_or_accept():
-    found = said((0, "a"), (1, "b"), (0, "c"))
-    assert joint_round_share(found, ["agreement proposed", "agreement accepted", "none"]) == 1.0
-    assert joint_round_share(found, ["agreement proposed", "none", "agreement accepted"]) == 0.0
+    statements = statements_of((0, "a"), (1, "b"), (0, "c"))
+    assert joint_round_share(statements, ["agreement proposed", "agreement accepted", "none"]) == 1.0
+    assert joint_round_share(statements, ["agreement proposed", "none", "agreement accepted"]) == 0.0
     assert joint_round_share([], []) == 0.0
 
 

@@ -18,13 +18,15 @@ SETTINGS = {
 }
 
 
-def episode(scenario, said, chosen, **settings):
+def episode(scenario, messages, chosen, **settings):
     """A record of one round: who said what, in order, and who chose what, in choices."""
     env = find_scenario(scenario).environment(record=True, **SETTINGS[scenario], **settings)
     env.begin(seed=0)
     names, phase = env.possible_agents, "exit" if scenario == "evacuation" else "act"
     events = [env.events[0]]
-    events += [{"type": "message", "round": 1, "agent": names[i], "text": text, "hearers": None} for i, text in said]
+    events += [
+        {"type": "message", "round": 1, "agent": names[i], "text": text, "hearers": None} for i, text in messages
+    ]
     events += [
         {"type": "choice", "round": 1, "agent": names[i], "phase": phase, "choice": value, "flags": flags}
         for i, value, flags in chosen
@@ -33,11 +35,11 @@ def episode(scenario, said, chosen, **settings):
 
 
 def test_announcements_are_kept_broken_or_not_there():
-    said = [(0, "Let us all ask 1.8."), (1, "Agreed, I will ask 1.8 this round."), (2, "I will ask 1.9.")]
-    names, events, scenario = episode("bertrand", said, [(0, 1.8, []), (1, 1.8, []), (2, 1.5, [])])
-    (found,) = talk_rounds(events, scenario.measured)
-    assert found.agreement == (1.8, [names[0], names[1]])
-    assert (found.keepers, found.breakers) == ([names[0], names[1]], [names[2]])
+    messages = [(0, "Let us all ask 1.8."), (1, "Agreed, I will ask 1.8 this round."), (2, "I will ask 1.9.")]
+    names, events, scenario = episode("bertrand", messages, [(0, 1.8, []), (1, 1.8, []), (2, 1.5, [])])
+    (talk_round,) = talk_rounds(events, scenario.measured)
+    assert talk_round.agreement == (1.8, [names[0], names[1]])
+    assert (talk_round.keepers, talk_round.breakers) == ([names[0], names[1]], [names[2]])
     row = process_measures(events, scenario)
     assert row.keys() == ABOUT.keys()
     assert {name: row[name] for name in list(row)[:6]} == {
@@ -51,12 +53,12 @@ def test_announcements_are_kept_broken_or_not_there():
 
 
 def test_the_last_announcement_counts_and_what_is_no_number_changes_nothing():
-    said = [(0, "I will ask 1.8."), (0, "No: I will ask 1.6."), (0, "Nice weather."), (1, "What about round 3?")]
-    names, events, scenario = episode("bertrand", said, [(0, 1.6, []), (1, 1.6, []), (2, 1.6, ["illegal_choice"])])
-    (found,) = talk_rounds(events, scenario.measured)
-    assert found.announced == {names[0]: 1.6}
-    assert set(found.chosen) == set(names[:2])
-    assert found.agreement is None
+    messages = [(0, "I will ask 1.8."), (0, "No: I will ask 1.6."), (0, "Nice weather."), (1, "What about round 3?")]
+    names, events, scenario = episode("bertrand", messages, [(0, 1.6, []), (1, 1.6, []), (2, 1.6, ["illegal_choice"])])
+    (talk_round,) = talk_rounds(events, scenario.measured)
+    assert talk_round.announced == {names[0]: 1.6}
+    assert set(talk_round.chosen) == set(names[:2])
+    assert talk_round.agreement is None
     assert process_measures(events, scenario)["agreed_share"] == 0.0
 
 
@@ -70,17 +72,17 @@ def test_without_talk_nothing_is_kept():
 def test_integers_and_options_are_read_as_what_they_stand_for():
     names, events, scenario = episode("kbc", [(0, "I will name 17."), (1, "17 it is.")], [(0, 17, []), (1, 17, [])])
     assert talk_rounds(events, scenario.measured)[0].agreement == (17.0, names[:2])
-    said = [(0, "I am going to the left exit."), (1, "The left exit is crowded. I am going to the bottom exit.")]
-    names, events, scenario = episode("evacuation", said, [])
+    messages = [(0, "I am going to the left exit."), (1, "The left exit is crowded. I am going to the bottom exit.")]
+    names, events, scenario = episode("evacuation", messages, [])
     exits = events[0]["room"]["exit_names"]
     chosen = {names[0]: exits.index("left"), names[1]: exits.index("left")}
     events += [
-        {"type": "choice", "round": 1, "agent": who, "phase": phase, "choice": what, "flags": []}
-        for who, what in chosen.items()
+        {"type": "choice", "round": 1, "agent": agent, "phase": phase, "choice": choice, "flags": []}
+        for agent, choice in chosen.items()
         for phase in ("exit", "move")
     ]
-    (found,) = talk_rounds(events, scenario.measured)
-    assert (found.keepers, found.breakers) == ([names[0]], [names[1]])
+    (talk_round,) = talk_rounds(events, scenario.measured)
+    assert (talk_round.keepers, talk_round.breakers) == ([names[0]], [names[1]])
 
 
 def test_on_a_grid_a_choice_is_the_price_it_lists():
@@ -114,8 +116,8 @@ def test_heard_is_what_was_delivered_to_whom():
     names, events, scenario = episode("evacuation", [], [])
     exits = events[0]["room"]["exit_names"]
 
-    def say(who, text, hearers, **more):
-        return {"type": "message", "round": 1, "agent": names[who], "text": text, "hearers": hearers, **more}
+    def say(agent, text, hearers, **fields):
+        return {"type": "message", "round": 1, "agent": names[agent], "text": text, "hearers": hearers, **fields}
 
     events += [
         say(0, f"To the {exits[0]} exit!", [names[1]]),
@@ -130,15 +132,16 @@ def test_heard_is_what_was_delivered_to_whom():
 
 def test_everyone_is_the_same_as_all_others_by_name():
     rng = np.random.default_rng(0)
-    said = [(int(who), f"I will name {number}.") for who, number in rng.integers(0, 3, (12, 2))]
-    names, events, scenario = episode("kbc", said, [(who, 1, []) for who in range(3)])
+    messages = [(int(speaker), f"I will name {number}.") for speaker, number in rng.integers(0, 3, (12, 2))]
+    names, events, scenario = episode("kbc", messages, [(speaker, 1, []) for speaker in range(3)])
     named = [
-        {**one, "hearers": [who for who in names if who != one["agent"]]} if "text" in one else one for one in events
+        {**event, "hearers": [agent for agent in names if agent != event["agent"]]} if "text" in event else event
+        for event in events
     ]
     (to_all,), (by_name,) = (talk_rounds(some, scenario.measured) for some in (events, named))
     assert to_all.heard == by_name.heard
     assert {len(values) for values in to_all.heard.values()} == {
-        12 - [who for who, _ in said].count(k) for k in range(3)
+        12 - [speaker for speaker, _ in messages].count(k) for k in range(3)
     }
 
 
@@ -159,7 +162,7 @@ class Listener(KBCPolicy):
         self.listens = listens
 
     def number(self, slots):
-        heard = [number for one in slots.heard if not one.own for number in numbers_in(one.text, 0, 100)]
+        heard = [number for message in slots.heard if not message.own for number in numbers_in(message.text, 0, 100)]
         return heard[-1] if heard and self.episode.rng.random() < self.listens else self.draw_number()
 
     def say(self, slots):
@@ -174,7 +177,7 @@ def heard_and_done(policy):
         env = scenario.environment(record=True, players=2, session="repeated", rounds=20, talk_mode="simultaneous")
         play(env, policy, seed=seed)
         row = process_measures(env.events, scenario)
-        rows.append([[row[f"{what}_{how}"] for how in ("share", "by_chance")] for what in ("followed", "moved")])
+        rows.append([[row[f"{measure}_{how}"] for how in ("share", "by_chance")] for measure in ("followed", "moved")])
     return np.mean(rows, axis=0)
 
 

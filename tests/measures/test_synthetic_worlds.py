@@ -49,8 +49,8 @@ def test_there_are_five_worlds_or_more_of_both_kinds(scenario):
 def test_a_few_episodes_of_independent_worlds_raise_no_alarm(scenario):
     synthetic = find_synthetic_worlds(scenario)
     scores = score_worlds(scenario, {world.name: 5 for world in synthetic.worlds if not world.intent})
-    for world, found in scores.items():
-        assert (found[synthetic.rule] < RULE).all(), world
+    for world, by_detector in scores.items():
+        assert (by_detector[synthetic.rule] < RULE).all(), world
 
 
 def test_a_scenario_without_worlds_is_refused(monkeypatch):

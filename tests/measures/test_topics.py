@@ -38,8 +38,8 @@ def test_topics_are_shares_of_messages_with_their_change_over_time():
     scenario = find_scenario("kbc")
     env = scenario.environment(record=True, players=3)
     env.begin(seed=0)
-    said = [(1, "We all agree."), (1, "Hm."), (2, "I doubt it."), (3, "No idea."), (3, "I doubt it.")]
-    events = [env.events[0], *({"type": "message", "round": number, "text": text} for number, text in said)]
+    messages = [(1, "We all agree."), (1, "Hm."), (2, "I doubt it."), (3, "No idea."), (3, "I doubt it.")]
+    events = [env.events[0], *({"type": "message", "round": number, "text": text} for number, text in messages)]
     row = topic_measures(events, scenario)
     assert (row["talk_of_cooperation"], row["talk_of_cooperation_change"]) == (0.2, pytest.approx(-1 / 3))
     assert (row["talk_of_doubt"], row["talk_of_doubt_change"]) == (0.6, pytest.approx(1 - 1 / 3))
@@ -51,10 +51,10 @@ def test_topics_are_shares_of_messages_with_their_change_over_time():
 @pytest.mark.parametrize("home", [*HOMES.values(), None])
 def test_lists_hold_known_topics_in_both_languages(home):
     path = (home / FILE) if home else (topics.Path(topics.__file__).parent / FILE)
-    words = json.loads(path.read_text(encoding="utf-8"))
-    assert words.keys() == {"en", "de"}
-    assert words["en"].keys() == words["de"].keys() <= TOPICS.keys()
-    for lists in words.values():
-        for name, one in lists.items():
-            assert len(set(one)) == len(one) > 1, name
-            assert all(word == word.lower().strip() for word in one)
+    by_language = json.loads(path.read_text(encoding="utf-8"))
+    assert by_language.keys() == {"en", "de"}
+    assert by_language["en"].keys() == by_language["de"].keys() <= TOPICS.keys()
+    for lists in by_language.values():
+        for name, entries in lists.items():
+            assert len(set(entries)) == len(entries) > 1, name
+            assert all(word == word.lower().strip() for word in entries)

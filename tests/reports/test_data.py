@@ -163,8 +163,8 @@ def check_package(folder):
                         CONVERT[field["type"]](text)
     described = {one["path"] for one in package["resources"]}
     there = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
-    beside = {name for name in there if name.endswith((".png", ".html", ".bib"))} | {"datapackage.json"}
-    assert there == described | beside
+    others = {name for name in there if name.endswith((".png", ".html", ".bib"))} | {"datapackage.json"}
+    assert there == described | others
     return package
 
 

@@ -6,20 +6,20 @@ import numpy as np
 import pytest
 
 from llm_coop_envs.errors import RunError, SettingsError
-from llm_coop_envs.reports.embedding import by_model, plane, tf_idf, words
+from llm_coop_envs.reports.embedding import embed_with_model, project, split_words, tf_idf_vectors
 
 TEXTS = ["the price is 7.5", "the price is 8", "let us say 7.5 then", "weather today"]
 
 
 def test_words_are_words_and_numbers():
-    assert words("I ask 7.50, NOT 8!") == ["i", "ask", "7.50", "not", "8"]
-    assert words("שלום עולם") == ["שלום", "עולם"]
-    assert words("我出七点五") == ["我出", "出七", "七点", "点五"]
-    assert words("🙂!?") == []
+    assert split_words("I ask 7.50, NOT 8!") == ["i", "ask", "7.50", "not", "8"]
+    assert split_words("שלום עולם") == ["שלום", "עולם"]
+    assert split_words("我出七点五") == ["我出", "出七", "七点", "点五"]
+    assert split_words("🙂!?") == []
 
 
 def test_weights():
-    table = tf_idf(TEXTS)
+    table = tf_idf_vectors(TEXTS)
     # Words of several texts, in alphabetical order: 7.5, is, price, the.
     assert table.shape == (4, 4)
     assert np.allclose(np.linalg.norm(table[:3], axis=1), 1)
@@ -30,15 +30,15 @@ def test_weights():
 
 
 def test_texts_without_a_common_word_keep_all_words():
-    assert tf_idf(["a b", "c"]).shape == (2, 3)
-    assert tf_idf(["!", "?"]).shape == (2, 1)
+    assert tf_idf_vectors(["a b", "c"]).shape == (2, 3)
+    assert tf_idf_vectors(["!", "?"]).shape == (2, 1)
 
 
 def test_the_plane_holds_what_lies_in_a_plane():
     rng = np.random.default_rng(0)
     flat = rng.normal(size=(30, 2)) * (3.0, 1.0)
     turned, _ = np.linalg.qr(rng.normal(size=(5, 5)))
-    found = plane(np.hstack([flat, np.zeros((30, 3))]) @ turned + 7.0)
+    found = project(np.hstack([flat, np.zeros((30, 3))]) @ turned + 7.0)
     assert sum(found.shares) == pytest.approx(1)
     assert found.shares[0] > found.shares[1]
 
@@ -51,10 +51,10 @@ def test_the_plane_holds_what_lies_in_a_plane():
 
 
 def test_points_in_a_line_and_in_one_place():
-    line = plane(np.outer(np.arange(4.0), [1.0, 2.0]))
+    line = project(np.outer(np.arange(4.0), [1.0, 2.0]))
     assert line.shares == pytest.approx((1, 0))
     assert not line.points[:, 1].any()
-    assert not plane(np.ones((3, 2))).points.any()
+    assert not project(np.ones((3, 2))).points.any()
 
 
 class Server(BaseHTTPRequestHandler):
@@ -88,7 +88,7 @@ def server(monkeypatch):
 
 
 def test_a_model_is_asked_for_each_text_once(server):
-    embed = by_model("m", f"http://127.0.0.1:{server.server_port}/v1")
+    embed = embed_with_model("m", f"http://127.0.0.1:{server.server_port}/v1")
     assert embed(["a", "bbb", "a"]).tolist() == [[1, 1], [3, 1], [1, 1]]
     assert server.asked == [("/v1/embeddings", "m", ["a", "bbb"])]
 
@@ -96,11 +96,11 @@ def test_a_model_is_asked_for_each_text_once(server):
 @pytest.mark.parametrize("model", ["unknown", "broken"])
 def test_a_model_that_gives_none_is_a_sentence(server, model):
     with pytest.raises(RunError, match=r"gave no embeddings.*leave --embedding out") as caught:
-        by_model(model, f"http://127.0.0.1:{server.server_port}/v1")(["a"])
+        embed_with_model(model, f"http://127.0.0.1:{server.server_port}/v1")(["a"])
     assert "secret" not in str(caught.value)
 
 
 def test_a_missing_key_is_a_sentence(monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     with pytest.raises(SettingsError, match="OPENAI_API_KEY"):
-        by_model("text-embedding-3-small")
+        embed_with_model("text-embedding-3-small")

@@ -9,7 +9,7 @@ from llm_coop_envs.bertrand.faces import q_learning_figures as q_learning
 from llm_coop_envs.bertrand.faces import q_learning_strategies
 from llm_coop_envs.errors import RunError, SettingsError
 from llm_coop_envs.reports import grids
-from llm_coop_envs.reports.conversation import conversation
+from llm_coop_envs.reports.conversation import draw_conversation
 from llm_coop_envs.reports.figures import CAPTIONS, draw_figures, known_figures
 from llm_coop_envs.reports.run_sections import read_run
 from llm_coop_envs.reports.section import NotDrawn
@@ -36,9 +36,9 @@ def drawn(everything, tmp_path_factory):
 
 def test_what_can_be_drawn_is_drawn_and_the_rest_has_a_reason(drawn):
     assert set(drawn.drawn) == set(HERE)
-    assert set(drawn.drawn) | set(drawn.left) == set(known_figures())
-    assert "temperature" in drawn.left["temperature"]
-    assert "Q-learning sessions" in drawn.left["q-learning-gain"]
+    assert set(drawn.drawn) | set(drawn.not_drawn) == set(known_figures())
+    assert "temperature" in drawn.not_drawn["temperature"]
+    assert "Q-learning sessions" in drawn.not_drawn["q-learning-gain"]
     files = {f"{name}.png" for names in drawn.drawn.values() for name in names}
     assert {path.name for path in drawn.folder.iterdir()} == files | {CAPTIONS}
     captions = (drawn.folder / CAPTIONS).read_text(encoding="utf-8")
@@ -84,7 +84,7 @@ def test_the_published_run_stands_beside_its_seed(tmp_path):
     assert "seed 4" in drawing.caption
     (curves,) = section.escapes()
     assert any(line.get_linestyle() != "-" for line in curves.figure.axes[0].lines)
-    (seeds,) = grids.seeds([section])
+    (seeds,) = grids.draw_seeds([section])
     assert section.published_run["source"] in seeds.caption
     assert [len(axes.lines) for axes in seeds.figure.axes] == [3, 6]
 
@@ -117,7 +117,7 @@ def test_odd_conditions_can_be_drawn(tmp_path):
     outcome = draw_figures(tmp_path / "run", formats=("png",))
     of_sessions = {name for name in known_figures() if name.startswith("q-learning-")}
     assert len(of_sessions) == 6
-    assert set(outcome.left) == {"seeds", "temperature", "conversation", "kbc-kinds", *of_sessions}
+    assert set(outcome.not_drawn) == {"seeds", "temperature", "conversation", "kbc-kinds", *of_sessions}
     (long,) = sections_of(tmp_path / "run")["kbc"].conditions
     assert len(long.title) == 36
     assert long.title.endswith("\N{HORIZONTAL ELLIPSIS}")
@@ -146,7 +146,7 @@ def test_the_distribution_stands_beside_people_only_for_the_same_question(sectio
 
 
 def test_the_conversation_is_a_point_for_each_round_that_was_talked_in(sections):
-    drawings = {drawing.name: drawing for drawing in conversation(sections.values())}
+    drawings = {drawing.name: drawing for drawing in draw_conversation(sections.values())}
     (talking,) = [one for one in sections["bertrand"].conditions if any(one.said)]
     points = drawings["conversation_bertrand"].figure.axes[0].collections[0].get_offsets()
     assert len(points) == sum(len({number for number, _ in said}) for said in talking.said)
@@ -156,7 +156,7 @@ def test_the_conversation_is_a_point_for_each_round_that_was_talked_in(sections)
         seen.extend(texts)
         return np.eye(len(texts))[:, :3]
 
-    told = conversation(sections.values(), embed, "a model")
+    told = draw_conversation(sections.values(), embed, "a model")
     assert seen
     assert all("a model" in drawing.caption for drawing in told)
 
@@ -164,7 +164,7 @@ def test_the_conversation_is_a_point_for_each_round_that_was_talked_in(sections)
 def test_without_talk_there_is_no_conversation(tmp_path):
     run_study(small_study(ALL[: ALL.index("  - name: kbc-talk")]), tmp_path / "run")
     with pytest.raises(NotDrawn, match="nobody said"):
-        conversation(sections_of(tmp_path / "run").values())
+        draw_conversation(sections_of(tmp_path / "run").values())
 
 
 def with_temperatures(folder, values):
@@ -181,7 +181,7 @@ def test_conditions_by_temperature(everything, tmp_path):
     folder = tmp_path / "run"
     shutil.copytree(everything, folder)
     with_temperatures(folder, (0.0, 0.7, 0.0, 0.0, 0.2, 1.2))
-    drawings = {drawing.name: drawing for drawing in grids.temperature(sections_of(folder).values())}
+    drawings = {drawing.name: drawing for drawing in grids.draw_temperature(sections_of(folder).values())}
     assert set(drawings) == {"temperature_kbc", "temperature_evacuation"}
     panels = drawings["temperature_kbc"].figure.axes
     assert [axes.get_title(loc="left") for axes in panels] == [
@@ -251,7 +251,7 @@ def test_gains_and_answers_of_q_learners(tmp_path):
         "q-learning-gain": ["q_learning_gain"],
         "q-learning-responses": ["q_learning_responses_a", "q_learning_responses_b"],
     }
-    assert "episodes of a study" in outcome.left["seeds"]
+    assert "episodes of a study" in outcome.not_drawn["seeds"]
     (drawing,) = q_learning.gain(q_learning.read_sessions(tmp_path / "study"))
     here, there, _ = drawing.figure.axes
     cells = {text.get_text() for text in here.texts}

@@ -8,6 +8,7 @@ import pytest
 from small import events_in, record_again
 
 from llm_coop_envs.reports.build import write_report
+from llm_coop_envs.reports.measure_tables import measures_table
 from llm_coop_envs.reports.run_sections import read_run
 from llm_coop_envs.runs.folder import open_run
 from llm_coop_envs.runs.tables import UNFLAGGED, write_tables
@@ -81,7 +82,7 @@ def test_tables_have_rows_without_flagged_choices(flagged):
 def test_all_measures_have_a_column_without_flagged_choices(flagged):
     for section in read_run(open_run(flagged))[0]:
         name = section.conditions[0].condition.title
-        table = section.measures([])
+        table = measures_table(section, [])
         assert table.head[1].startswith(f"{name} (")
         assert table.head[2].startswith(f"{name}, without flagged choices (")
         assert table.head[3].startswith(section.conditions[1].condition.title)

@@ -11,6 +11,7 @@ from llm_coop_envs.core.scenario import Measures, Scenario
 from llm_coop_envs.policies import ScriptedPolicy
 from llm_coop_envs.reports.build import write_report
 from llm_coop_envs.reports.figures import draw_figures, known_figures
+from llm_coop_envs.reports.measure_tables import measures_table
 from llm_coop_envs.reports.run_sections import read_run
 from llm_coop_envs.runs.folder import open_run
 from llm_coop_envs.runs.runner import run_study
@@ -86,7 +87,7 @@ def test_the_report_shows_headline_measures_and_definitions(played):
     assert found.low < 0  # but twice a seed cannot be, and its definition says so
     assert table.rows[0].cells[0].below == f"0.00 to {found.high:.2f}"
     assert any(note == "seed_twice: Twice the seed, from 0." for note in table.notes)
-    definitions = {row.name: row.below for row in toy.measures([]).rows}
+    definitions = {row.name: row.below for row in measures_table(toy, []).rows}
     assert definitions["rounds"] == "Rounds that were settled, a count from 0."
     assert "word" not in definitions
     assert [drawing.name for drawing in toy.drawings()] == ["toy_rounds"]
@@ -113,7 +114,7 @@ def test_the_grids_hold_it_too(played):
     assert outcome.drawn["seeds"] == ["seeds_toy"]
     assert outcome.drawn["temperature"] == ["temperature_toy"]
     assert outcome.drawn["conversation"] == ["conversation_toy"]
-    assert set(outcome.drawn) | set(outcome.left) == set(known_figures())
+    assert set(outcome.drawn) | set(outcome.not_drawn) == set(known_figures())
     assert list(outcome.drawn)[:2] == ["toy-rounds", "kbc-variance"]
 
 
@@ -122,6 +123,6 @@ def test_rounds_without_numbers_have_no_figure(toy, tmp_path, monkeypatch):
     monkeypatch.setattr(registry, "_registered", {"toy": replace(SCENARIO, measures=silent)})
     run_study(small_study(TOY), tmp_path / "run", workers=1)
     outcome = draw_figures(tmp_path / "run", formats=("png",))
-    assert "hold no numbers" in outcome.left["toy-rounds"]
-    assert "seeds" in outcome.left
+    assert "hold no numbers" in outcome.not_drawn["toy-rounds"]
+    assert "seeds" in outcome.not_drawn
     assert write_report(tmp_path / "run").is_file()

@@ -13,6 +13,7 @@ from small import small_study, write_manifest
 from llm_coop_envs.policies.llm.testing.faults import Faults
 from llm_coop_envs.reports import section
 from llm_coop_envs.reports.build import write_report
+from llm_coop_envs.reports.measure_tables import measures_table
 from llm_coop_envs.reports.methods import methods
 from llm_coop_envs.reports.run_sections import read_run
 from llm_coop_envs.reports.section import values_of
@@ -203,7 +204,7 @@ def test_nothing_of_an_invalid_condition_passes_for_a_result(made):
         for table in one.tables():
             for row in table.rows:
                 assert row.published or (row.bad and row.below.endswith(", invalid")), row.name
-        assert all("invalid)" in head for head in one.measures(["variance_last", "mean_price_last"]).head[1:])
+        assert all("invalid)" in head for head in measures_table(one, ["variance_last", "mean_price_last"]).head[1:])
         for drawing in one.drawings():
             told = [axes.get_title(loc="left") for axes in drawing.figure.axes]
             told += [text.get_text() for legend in drawing.figure.legends for text in legend.get_texts()]

@@ -82,7 +82,7 @@ def test_tables_figures_and_pages_do_not_choke(folder):
         reader = EpisodeReader(condition.spec, header, large=False)
         list(reader.messages(events))
         reader.moving()
-        assert len(reader.about()["rounds"]) >= 3
+        assert len(reader.summarise()["rounds"]) >= 3
 
 
 @pytest.mark.rare

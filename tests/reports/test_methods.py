@@ -113,7 +113,7 @@ def test_shares_add_up_and_long_lists_of_seeds_are_cut(treated):
         TREATED.replace("policies: poisson", "policies: {mix: [{name: poisson, share: 5}, {name: level_k}]}")
     )
     assert seats_text(mixed.conditions[2]) == "all: 83.3 % kbc/poisson + 16.7 % kbc/level_k"
-    assert seeds_text([9, 1, 4, 2], most=3) == "9, 1, 4, \N{HORIZONTAL ELLIPSIS} (4)"
+    assert seeds_text([9, 1, 4, 2], limit=3) == "9, 1, 4, \N{HORIZONTAL ELLIPSIS} (4)"
 
 
 def test_changes_are_marked_where_they_begin_and_end(treated):

@@ -11,8 +11,9 @@ from small import small_study
 
 from llm_coop_envs.errors import StudyError
 from llm_coop_envs.reports.build import write_report
+from llm_coop_envs.reports.contrast_tables import contrast_tables
+from llm_coop_envs.reports.contrasts import compare_arms
 from llm_coop_envs.reports.methods import methods
-from llm_coop_envs.reports.paired import paired_arms, paired_tables
 from llm_coop_envs.reports.run_sections import read_run
 from llm_coop_envs.runs.folder import open_run
 from llm_coop_envs.runs.runner import run_study
@@ -40,8 +41,8 @@ def played(tmp_path_factory):
 
 def tables_of(folder, chosen=(), invalid=()):
     sections, _ = read_run(open_run(folder))
-    arms = paired_arms(sections, chosen, invalid)
-    return {section.scenario.name: paired_tables(arms, section) for section in sections}
+    arms = compare_arms(sections, chosen, invalid)
+    return {section.scenario.name: contrast_tables(arms, section) for section in sections}
 
 
 def test_differences_are_those_of_the_episodes(played):
@@ -180,10 +181,10 @@ conditions:
 def test_treatments_are_compared_with_what_was_not_treated(tmp_path):
     run_study(small_study(TREATED), tmp_path / "run")
     sections, _ = read_run(open_run(tmp_path / "run"))
-    arms = paired_arms(sections, ["mean_price"])
+    arms = compare_arms(sections, ["mean_price"])
     # Not with silence, which would be compared with talk that nobody hears.
     assert {one.first.condition.name for one in arms} == {"heard-delivery-deliver"}
-    tables = [table for table in paired_tables(arms, sections[0]) if table.lead]
+    tables = [table for table in contrast_tables(arms, sections[0]) if table.lead]
     assert [table.title.split(" minus ")[0] for table in tables] == ["no talk", "talk, delivery drop", "talk stopped"]
     _, drop, stopped = tables
     assert "differ in nothing but delivery: same players" in drop.notes[0]
@@ -194,7 +195,7 @@ def test_treatments_are_compared_with_what_was_not_treated(tmp_path):
 def test_of_one_pair_there_is_no_test_and_none_is_told_of(tmp_path):
     run = run_study(small_study(ALIKE.replace("episodes: 6", "episodes: 1")), tmp_path / "run").run
     sections, answers = read_run(run)
-    tables = paired_tables(paired_arms(sections, ["mean_price_last"]), sections[0])
+    tables = contrast_tables(compare_arms(sections, ["mean_price_last"]), sections[0])
     assert tables
     assert not any("p, Holm" in note for table in tables for note in table.notes)
     told = " ".join(methods(run, sections, answers))

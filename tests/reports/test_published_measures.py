@@ -3,7 +3,7 @@
 from small import small_study
 
 from llm_coop_envs.core.registry import scenarios
-from llm_coop_envs.reports.published_measures import beside, published_tables
+from llm_coop_envs.reports.published_measures import is_shown_beside, published_tables
 from llm_coop_envs.reports.run_sections import read_run
 from llm_coop_envs.runs.runner import run_study
 from llm_coop_envs.studies.study import load_study, shipped_studies
@@ -75,7 +75,7 @@ def test_published_values_stand_in_the_studies_that_they_concern_and_each_in_one
         study = load_study(name)
         for one in study.conditions:
             for entry in one.spec.published.get("measures", ()):
-                if study.source and beside(one, entry, study.source):
+                if study.source and is_shown_beside(one, entry, study.source):
                     found.setdefault(name, {}).setdefault(entry["title"], set()).add(one.name)
     assert {name: {title: len(arms) for title, arms in titles.items()} for name, titles in found.items()} == BESIDE
     told = {title for titles in BESIDE.values() for title in titles}
@@ -84,6 +84,6 @@ def test_published_values_stand_in_the_studies_that_they_concern_and_each_in_one
 
 def test_a_study_without_a_source_is_told_of_all_that_fits_its_games():
     (alike,) = (one for one in load_study("heterogeneity").conditions if one.name == "alike")
-    titles = [entry["title"] for entry in alike.spec.published["measures"] if beside(alike, entry, "")]
+    titles = [entry["title"] for entry in alike.spec.published["measures"] if is_shown_beside(alike, entry, "")]
     assert "GPT-4o" in titles
     assert "Firms that are not alike" in titles

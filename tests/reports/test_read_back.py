@@ -12,6 +12,7 @@ from reading_back import check_cell, played, rounds_in
 
 from llm_coop_envs.kbc.reference import smoothed
 from llm_coop_envs.render.charts.curves import draw_panels
+from llm_coop_envs.reports.measure_tables import measures_table
 
 EXAMPLES = settings(
     phases=(Phase.explicit, Phase.generate),
@@ -112,7 +113,7 @@ def test_beauty_contests(conditions):
                 e["target"] for one, k in zip(events[name], at, strict=True) for e in rounds_in(one) if e["round"] == k
             ]
             assert targets.get_offsets()[:, 1].tolist() == pytest.approx(wanted)
-    for row in section.measures(["variance_first", "mean_last", "modal_share_last"]).rows:
+    for row in measures_table(section, ["variance_first", "mean_last", "modal_share_last"]).rows:
         for found, cell in zip(numbers.values(), row.cells, strict=True):
             chosen = [one[(min if row.name == "variance_first" else max)(one)] for one in found]
             value = {

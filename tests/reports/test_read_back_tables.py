@@ -19,7 +19,8 @@ from small import small_study
 import llm_coop_envs
 from llm_coop_envs.policies.llm.journal import read_questions
 from llm_coop_envs.policies.llm.testing.faults import Faults
-from llm_coop_envs.reports.paired import paired_arms, paired_tables
+from llm_coop_envs.reports.contrast_tables import contrast_tables
+from llm_coop_envs.reports.contrasts import compare_arms
 from llm_coop_envs.reports.published_measures import published_tables
 from llm_coop_envs.reports.run_sections import read_run
 from llm_coop_envs.runs.branch import begin_branch, plan_branch
@@ -73,7 +74,7 @@ def test_differences_and_the_pairs_that_would_find_them(drawn):
     common = {"players": drawn["players"], "session": "single", "talk": False}
     arms = [("two_thirds", common, policy, drawn["seeds"]) for policy in drawn["policies"]]
     section, events = played("kbc", arms, pair="p")
-    tables = paired_tables(paired_arms([section], MEASURES), section)
+    tables = contrast_tables(compare_arms([section], MEASURES), section)
     rows = {row.name: row for row in tables[0].rows}
     values = {
         "variance_last": [[np.var(last_numbers(one)) for one in events[name]] for name in ("c0", "c1")],

@@ -15,6 +15,7 @@ from small import ALL, KBC, contents, events_in, record_again, small_study, writ
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.reports.build import write_report
 from llm_coop_envs.reports.figures import draw_figures
+from llm_coop_envs.reports.measure_tables import measures_table
 from llm_coop_envs.reports.run_sections import colours, read_run
 from llm_coop_envs.runs.folder import open_run
 from llm_coop_envs.runs.runner import run_study
@@ -204,9 +205,9 @@ def test_other_protocols_are_reported_without_false_comparison(tmp_path):
     measures = ["mean_round", "variance_last"]
     assert "n = 1" in page
     # What a study names is what is shown.
-    assert [row.name for row in sections["evacuation"].measures(measures).rows] == ["mean_round"]
-    assert [row.name for row in sections["kbc"].measures(measures).rows] == ["variance_last"]
-    assert sections["bertrand"].measures(measures) is None
+    assert [row.name for row in measures_table(sections["evacuation"], measures).rows] == ["mean_round"]
+    assert [row.name for row in measures_table(sections["kbc"], measures).rows] == ["variance_last"]
+    assert measures_table(sections["bertrand"], measures) is None
     assert "variance_first" not in page
     # Newspaper readers were asked what one of these contests asks; no model was.
     text = page.partition("</style>")[2].replace("as the published curve is", "")

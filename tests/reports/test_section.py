@@ -6,8 +6,10 @@ from small import small_study
 
 from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.render.charts.style import plotted
+from llm_coop_envs.reports.measure_tables import measures_table
+from llm_coop_envs.reports.page_parts import bounds
 from llm_coop_envs.reports.run_sections import read_run
-from llm_coop_envs.reports.section import bounds, comparable, values_of
+from llm_coop_envs.reports.section import comparable, values_of
 from llm_coop_envs.runs.folder import open_run
 from llm_coop_envs.runs.runner import run_study
 from llm_coop_envs.statistics.intervals import mean_interval
@@ -138,7 +140,7 @@ def test_measures_of_many_conditions_stand_in_columns(tmp_path):
     text = "name: many\nconditions:\n  - &one {name: c3, scenario: kbc, settings: {players: 3}, policies: poisson, "
     run = run_study(small_study(text + f"seeds: [0, 1]}}\n{arms}"), tmp_path / "run").run
     ((section,), _) = read_run(run)
-    table = section.measures(["mean_last", "variance_last"])
+    table = measures_table(section, ["mean_last", "variance_last"])
     assert table.head == ["", "mean_last", "variance_last"]
     assert [row.name for row in table.rows] == [f"c{i}" for i in range(3, 10)]
     assert [row.conditions for row in table.rows] == [(f"c{i}",) for i in range(3, 10)]
@@ -147,7 +149,7 @@ def test_measures_of_many_conditions_stand_in_columns(tmp_path):
         means = [np.mean([row[name] for row in one.metrics]) for one in section.conditions]
         assert [row.cells[place].number.mean for row in table.rows] == pytest.approx(means)
     section.conditions = section.conditions[:3]
-    assert section.measures(["mean_last", "variance_last"]).head[0] == "measure"
+    assert measures_table(section, ["mean_last", "variance_last"]).head[0] == "measure"
 
 
 @pytest.mark.parametrize(
@@ -185,10 +187,10 @@ conditions:
         if found is not None
         and found.low is not None
         and any(bound is not None for bound in section.bounds(name))
-        and found != found.within(*section.bounds(name))
+        and found != found.clip(*section.bounds(name))
     }
     assert outside
-    cells = {row.name: row.cells[0] for row in section.measures(()).rows}
+    cells = {row.name: row.cells[0] for row in measures_table(section, ()).rows}
     for name in outside:
         low, high = section.bounds(name)
         assert low is None or cells[name].number.low >= low

@@ -4,7 +4,8 @@ import pytest
 from invoking import invoke
 from small import small_study
 
-from llm_coop_envs.reports.paired import paired_arms, paired_tables
+from llm_coop_envs.reports.contrast_tables import contrast_tables
+from llm_coop_envs.reports.contrasts import compare_arms
 from llm_coop_envs.reports.run_sections import read_run
 from llm_coop_envs.runs.folder import open_run
 from llm_coop_envs.runs.runner import run_study
@@ -66,9 +67,9 @@ def test_what_is_seen_and_remembered_makes_a_difference_from_then_on(source, bra
 
 def test_the_report_shows_each_as_an_effect_with_its_interval(branched):
     sections, _ = read_run(branched)
-    found, told = paired_arms(sections, list(MEASURES.values())), []
+    found, told = compare_arms(sections, list(MEASURES.values())), []
     for section in sections:
-        tables = [table for table in paired_tables(found, section) if table.lead]
+        tables = [table for table in contrast_tables(found, section) if table.lead]
         assert len(tables) == len(TREATMENTS)
         for table in tables:
             (row,) = [row for row in table.rows if row.name == MEASURES[section.scenario.name]]

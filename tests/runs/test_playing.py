@@ -122,10 +122,10 @@ def test_a_failure_to_draw_does_not_lose_the_game(tmp_path):
 
 def test_without_a_round_nothing_is_kept_and_the_folder_can_be_used_again(tmp_path):
     folder = tmp_path / "game"
-    assert not played(folder, Person(leave_after=0), settings={"players": 3}).kept
+    assert not played(folder, Person(leave_after=0), settings={"players": 3}).is_recorded
     assert not open_run(folder).finished()
     assert json.loads((folder / "run.json").read_text())["status"] == "interrupted"
-    assert played(folder, Person(), settings={"players": 3}).kept
+    assert played(folder, Person(), settings={"players": 3}).is_recorded
 
 
 def test_people_can_take_any_seats(tmp_path):

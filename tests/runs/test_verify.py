@@ -179,7 +179,7 @@ def test_programs_are_told_apart_by_their_source(tmp_path):
 @pytest.mark.parametrize("scenario", shipped_names())
 def test_what_decides_no_episode_is_none_of_the_rules(scenario):
     found = find_scenario(scenario)
-    files = {f"{path.parent.name}/{path.name}" for path in program._rules(found.env_class)}
+    files = {f"{path.parent.name}/{path.name}" for path in program._rule_files(found.env_class)}
     assert {f"{scenario}/env.py", f"{scenario}/scripted.py", "faces/workflow.py", "core/array_env.py"} <= files
     others = (found.scene, found.picture, found.page, found.report, found.scorecard, found.synthetic_worlds)
     assert not {f"faces/{reference.partition(':')[0].rpartition('.')[2]}.py" for reference in others} & files

@@ -6,8 +6,9 @@ from model_studies import answering
 from small import small_study
 
 from llm_coop_envs.errors import StudyError
+from llm_coop_envs.reports.contrast_tables import contrast_tables
+from llm_coop_envs.reports.contrasts import compare_arms
 from llm_coop_envs.reports.methods import methods
-from llm_coop_envs.reports.paired import paired_arms, paired_tables
 from llm_coop_envs.reports.run_sections import read_run
 from llm_coop_envs.runs.folder import open_run, study_of
 from llm_coop_envs.runs.runner import run_study
@@ -102,7 +103,7 @@ def test_what_is_no_test_is_shown_without_a_claim(tmp_path):
     primary = Primary.from_manifest(run.manifest)
     assert study_of(run).primary == primary == small_study(ARMS).primary
     sections, _ = read_run(run)
-    arms = paired_arms(sections, run.manifest["measures"], (), primary)
+    arms = compare_arms(sections, run.manifest["measures"], (), primary)
     talk, chance = arms
     assert [p is None for p in talk.adjusted] == [False, True, False]
     assert chance.adjusted == [None, None, None]
@@ -111,7 +112,7 @@ def test_what_is_no_test_is_shown_without_a_claim(tmp_path):
     assert min(p for p in talk.adjusted if p is not None) == pytest.approx(min(1, 2 * least))
     assert set(chance.findings()) <= {"explored", "same"}
     assert "explored" in chance.findings()
-    first, second, *_ = paired_tables(arms, sections[0])
+    first, second, *_ = contrast_tables(arms, sections[0])
     assert [row.cells[6].text == "\N{EN DASH}" for row in first.rows] == [False, True, False]
     assert all(row.cells[5].text != "\N{EN DASH}" for row in second.rows)
     [note] = [note for note in first.notes if "Holm 1979" in note]

@@ -92,8 +92,8 @@ def test_a_model_plays_where_learners_do(name, tmp_path):
     assert sum(row["fallbacks"] for row in answers) == 0
 
 
-def test_the_readme_lists_every_study(studies):
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+def test_the_page_lists_every_study(studies):
+    text = (ROOT / "docs" / "shipped_studies.md").read_text(encoding="utf-8")
     rows = {
         name: rest for name, *rest in re.findall(r"^\| `llm-coop run (\w+)` \| (.+?) \| (.+) \|", text, re.MULTILINE)
     }

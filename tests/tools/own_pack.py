@@ -14,5 +14,5 @@ def copy_pack(folder, name="en-a", scenarios=SCENARIOS):
     shipped = load_pack(name)
     shutil.copytree(shipped.folder, folder)
     for scenario in scenarios:
-        shutil.copytree(shipped.folder_of(scenario), folder / scenario)
+        shutil.copytree(shipped.folder_for(scenario), folder / scenario)
     return Path(folder)

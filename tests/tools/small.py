@@ -94,7 +94,7 @@ def record_again(folder):
     run = open_run(folder)
     episodes = {name: one for name, one in run.manifest["files"].items() if not name.startswith("events/")}
     run.write(files=episodes)
-    run.write(files={**episodes, **run.unrecorded()})
+    run.write(files={**episodes, **run.unrecorded_files()})
 
 
 def llm_coop(*arguments, **options):

@@ -1,4 +1,4 @@
-"""The quiz: somebody reads what a player of a scenario is told, and answers questions about it."""
+"""The quiz: a player reads a scenario's observation and answers questions about it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from llm_coop_envs.interface.hooks import Over, Stage
 from llm_coop_envs.interface.question import Number
 from llm_coop_envs.interface.slots import Slots
 
-MOST = 1e9
+LARGEST_ANSWER = 1e9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,11 +42,11 @@ class QuizSettings(ScenarioSettings):
 
     @property
     def tasks(self) -> ScorecardTasks:
-        """Where the questions come from."""
-        found = find_scorecard_tasks(self.about) if self.about else None
-        if found is None:
+        """The tasks of the scenario in question, whose questions are asked."""
+        tasks = find_scorecard_tasks(self.about) if self.about else None
+        if tasks is None:
             raise SettingsError("about", self.about, "is no scenario that brings questions")
-        return found
+        return tasks
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,10 +84,10 @@ class QuizEnv(ScenarioEnv):
         _ = self.settings.tasks
         self.n_players = 1
         self.feature_names = ("question",)
-        self._feature_bounds = (0.0, MOST)
+        self._feature_bounds = (0.0, LARGEST_ANSWER)
 
     def _choice_space(self) -> spaces.Box:
-        return spaces.Box(-MOST, MOST, (1,), np.float64)
+        return spaces.Box(-LARGEST_ANSWER, LARGEST_ANSWER, (1,), np.float64)
 
     def _begin(self, options: Mapping[str, Any]) -> None:
         self.drawn = int(self.np_random.integers(2**31))
@@ -106,13 +106,17 @@ class QuizEnv(ScenarioEnv):
         item = self._items[self.round - 1]
         return Number(name="answer", low=item.low, high=item.high, integer=item.integer)
 
-    def _clean(self, who: Any, values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        asked = self._question(0)
-        legal = (values >= asked.low) & (values <= asked.high) & ((values == np.round(values)) | (not asked.integer))
+    def _clean(self, players: Any, values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        question = self._question(0)
+        legal = (
+            (values >= question.low)
+            & (values <= question.high)
+            & ((values == np.round(values)) | (not question.integer))
+        )
         self._flagged = not legal[0]
-        return np.where(legal, values, asked.low), ~legal
+        return np.where(legal, values, question.low), ~legal
 
-    def _apply(self, phase: str, who: Any, choices: NDArray[Any]) -> None:
+    def _apply(self, phase: str, players: Any, choices: NDArray[Any]) -> None:
         item, answer = self._items[self.round - 1], float(choices[0])
         correct = not self._flagged and abs(answer - item.right) <= item.tolerance
         self._rewards += float(correct)

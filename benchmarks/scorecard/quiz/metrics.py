@@ -1,4 +1,4 @@
-"""What is measured of a quiz."""
+"""Measures of a quiz."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from llm_coop_envs.core.scenario import Event, Measures, Row
 
 
 def round_rows(events: Sequence[Event]) -> list[Row]:
-    """One row for each question: `round`, `asked`, `answer`, `right` (the right answer) and `correct`."""
+    """Return one row for each question: `round`, `asked`, `answer`, `right` (the right answer) and `correct`."""
     names = ("round", "asked", "answer", "right", "correct")
     return [{name: event[name] for name in names} for event in of_type(events, "round")]
 
 
 def episode_metrics(events: Sequence[Event]) -> Row:
-    """One episode in numbers."""
+    """Return an episode's measures."""
     rows = round_rows(events)
     correct = sum(row["correct"] for row in rows)
     return {"questions": len(rows), "right_share": correct / len(rows) if rows else None}

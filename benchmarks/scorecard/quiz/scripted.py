@@ -1,4 +1,4 @@
-"""Who answers a quiz without a model."""
+"""Scripted policies for the quiz."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ class RandomAnswer(ScriptedPolicy):
 
     def decide(self, request: Request) -> Action:
         """Draw an answer."""
-        asked, rng = request.info["slots"].question, self.episode.rng
-        assert isinstance(asked, Number), "a quiz asks for numbers"
-        if asked.integer:
-            return {"choice": float(rng.integers(int(asked.low), int(asked.high), endpoint=True))}
-        return {"choice": float(rng.uniform(asked.low, asked.high))}
+        question, rng = request.info["slots"].question, self.episode.rng
+        assert isinstance(question, Number), "a quiz asks for numbers"
+        if question.integer:
+            return {"choice": float(rng.integers(int(question.low), int(question.high), endpoint=True))}
+        return {"choice": float(rng.uniform(question.low, question.high))}
 
 
 POLICIES = {"random": RandomAnswer}

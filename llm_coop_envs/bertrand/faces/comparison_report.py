@@ -14,8 +14,8 @@ from llm_coop_envs.core.scenario import Row, Scenario
 from llm_coop_envs.errors import LlmCoopError
 from llm_coop_envs.render.charts.dots import Dot, DotPanel, draw_dots
 from llm_coop_envs.render.charts.style import BLUE, GREEN, PALETTE, VERMILION
-from llm_coop_envs.reports.page_parts import NOTHING, Cell, ReportTable, TableRow, fixed, interval_cell
-from llm_coop_envs.reports.section import Drawing, FigureKind, NotDrawn, PlayedCondition, bounds, values_of
+from llm_coop_envs.reports.page_parts import NOTHING, Cell, ReportTable, TableRow, bounds, fixed, interval_cell
+from llm_coop_envs.reports.section import Drawing, FigureKind, NotDrawn, PlayedCondition, values_of
 from llm_coop_envs.statistics.intervals import Interval, mean_interval
 
 FIGURE = "collusion_comparison"
@@ -312,7 +312,7 @@ def _cell(rows: Sequence[Row], name: str, decimals: int, factor: float = 1.0) ->
     if mean is None:
         return NOTHING
     if name in ("deviation_unprofitable", "deviation_returned"):
-        mean = mean.within(0.0, factor)
+        mean = mean.clip(0.0, factor)
     low, high = (None if end is None else fixed(end, decimals) for end in (mean.low, mean.high))
     return Cell(text=fixed(mean.mean, decimals), below="" if low == high else f"{low} to {high}", number=mean)
 

@@ -212,6 +212,6 @@ def _map(
 SESSION_FOLDERS = FolderKind(
     holds="Q-learning sessions",
     fits=is_sessions,
-    known=lambda: {figure.name: figure.about for figure in figures([])},
+    about_figures=lambda: {figure.name: figure.about for figure in figures([])},
     read=lambda folder, **_: (figures(read_sessions(folder)), 0),
 )

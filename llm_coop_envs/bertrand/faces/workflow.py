@@ -17,11 +17,12 @@ from llm_coop_envs.core.base_policy import Action
 from llm_coop_envs.core.settings import Settings
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.interface.question import Number, Option, Options
-from llm_coop_envs.policies.llm.parsing.cleaning import uncovered
+from llm_coop_envs.policies.llm.parsing.cleaning import clean_words
 from llm_coop_envs.policies.llm.parsing.objects import find_value
 from llm_coop_envs.policies.llm.playing.calls import Call, names
 from llm_coop_envs.policies.llm.playing.memory import Note
-from llm_coop_envs.policies.llm.playing.prompter import Prompter, Turn
+from llm_coop_envs.policies.llm.playing.prompter import Prompter
+from llm_coop_envs.policies.llm.playing.turn import Turn
 from llm_coop_envs.policies.llm.playing.workflow import Workflow
 
 _FIRM = names("me rivals seen cost whole_profits round history bins bin_size in_turn")
@@ -142,7 +143,7 @@ class BertrandWorkflow(Workflow[BertrandWorkflowSettings]):
         known_facts = await self._use_tools(prompter, turn, slots) if settings.tools else self._private(turn)
         facts = prompter.facts(turn, price, {**vars(slots), **known_facts})
         planning_question = planned + "\n\n" if planned and settings.repeat_planning_prompt else ""
-        action, _ = await prompter.choose(turn, price, facts, slots.question, before=planning_question)
+        action, _ = await prompter.choose(turn, price, facts, slots.question, preamble=planning_question)
         return action
 
     async def _use_tools(self, prompter: Prompter, turn: Turn, slots: BertrandSlots) -> dict[str, Any]:
@@ -198,7 +199,7 @@ def parse_files(answer: str, labels: Mapping[str, str]) -> dict[str, str]:
         answer: a JSON object with these keys, or parts that begin with their labels.
         labels: the parts' names in the answer's language; their English names are understood too.
     """
-    text = uncovered(answer)[0]
+    text = clean_words(answer)[0]
     names = {spelled.casefold(): name for name, label in labels.items() for spelled in (name, label)}
     spelled = "|".join(re.escape(label) for label in sorted(names, key=len, reverse=True))
     # A label at the beginning of a line, with or without Markdown: "Plans: ...", "**Insights:** ...", "- plans: ...".

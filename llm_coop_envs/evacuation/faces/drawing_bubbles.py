@@ -1,4 +1,4 @@
-"""Where speech bubbles stand: near their speakers, inside the picture, never over each other."""
+"""Placement of speech bubbles: near their speakers, inside the picture, and without overlaps."""
 
 from __future__ import annotations
 
@@ -21,15 +21,21 @@ _RING = np.array([ring for ring in _RINGS for _ in _DIRECTIONS])
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Placed:
-    """One of the given bubbles with its place, and the point it speaks from."""
+class Bubble:
+    """A placed bubble.
+
+    Attributes:
+        index: which of the given bubbles it is.
+        box: its place.
+        anchor: the point it speaks from.
+    """
 
     index: int
     box: Box
     anchor: tuple[int, int]
 
 
-def place(
+def place_bubbles(
     anchors: Sequence[tuple[int, int]],
     sizes: Sequence[tuple[int, int]],
     area: Box,
@@ -38,47 +44,49 @@ def place(
     avoid: Sequence[Box] = (),
     gap: int = 4,
     reach: int = 14,
-    most: int | None = None,
-) -> list[Placed]:
-    """Find places, the first bubbles first; those that find none are left out.
+    limit: int | None = None,
+) -> list[Bubble]:
+    """Place bubbles one after the other, the first one first; bubbles without a free place are left out.
 
     Args:
         anchors: the points that speak.
         sizes: width and height of each bubble.
-        area: where bubbles may stand.
-        people: (n, 2) points that had better stay visible.
+        area: the box that holds all bubbles.
+        people: (n, 2) points that should stay visible; covering one has a cost.
         avoid: boxes that must stay free.
         gap: free pixels between two bubbles.
-        reach: how far from its anchor a bubble stands, at the least.
-        most: how many bubbles at most.
+        reach: the least distance of a bubble from its anchor.
+        limit: the maximum number of bubbles.
     """
     left, top, width, height = area
-    taken = np.array(avoid, dtype=np.int64).reshape(-1, 4)
-    found: list[Placed] = []
+    occupied = np.array(avoid, dtype=np.int64).reshape(-1, 4)
+    bubbles: list[Bubble] = []
     for index, (anchor, size) in enumerate(zip(anchors, sizes, strict=True)):
-        if most is not None and len(found) >= most:
+        if limit is not None and len(bubbles) >= limit:
             break
         if size[0] > width or size[1] > height:
             continue
         corners = _corners(anchor, size, reach)
-        # A bubble at the edge is pushed inside; it may then cover its own speaker, which costs.
+        # A bubble beyond the edge is pushed inside. If it then covers its own speaker, that has a cost.
         corners[:, 0] = corners[:, 0].clip(left, left + width - size[0])
         corners[:, 1] = corners[:, 1].clip(top, top + height - size[1])
-        free = ~_overlaps(corners, size, taken, gap).any(axis=1)
+        free = ~_overlaps(corners, size, occupied, gap).any(axis=1)
         if not free.any():
             continue
-        cost = np.arange(len(corners)) + 200.0 * _holds(corners, size, np.array([anchor]), max(gap, reach * 3 // 4))
+        cost = np.arange(len(corners)) + 200.0 * _count_covered(
+            corners, size, np.array([anchor]), max(gap, reach * 3 // 4)
+        )
         if people is not None and len(people):
-            cost += 8.0 * _holds(corners, size, people, 0)
+            cost += 8.0 * _count_covered(corners, size, people, 0)
         best = int(np.where(free, cost, np.inf).argmin())
         x, y = corners[best].tolist()
-        taken = np.concatenate([taken, [[x, y, *size]]])
-        found.append(Placed(index=index, box=(x, y, *size), anchor=anchor))
-    return found
+        occupied = np.concatenate([occupied, [[x, y, *size]]])
+        bubbles.append(Bubble(index=index, box=(x, y, *size), anchor=anchor))
+    return bubbles
 
 
 def _corners(anchor: tuple[int, int], size: tuple[int, int], reach: int) -> NDArray[np.int64]:
-    """The upper left corners of boxes around a point, the nearest rings first."""
+    """Return the upper left corners of candidate boxes around a point, the nearest rings first."""
     width, height = size
     across, up = _AROUND[:, 0], _AROUND[:, 1]
     x = anchor[0] + across * (width / 2) + _RING * across * reach - width / 2
@@ -88,21 +96,23 @@ def _corners(anchor: tuple[int, int], size: tuple[int, int], reach: int) -> NDAr
 
 
 def _overlaps(
-    corners: NDArray[np.int64], size: tuple[int, int], taken: NDArray[np.int64], gap: int
+    corners: NDArray[np.int64], size: tuple[int, int], occupied: NDArray[np.int64], gap: int
 ) -> NDArray[np.bool_]:
-    """(candidates, taken): which come closer to each other than the gap."""
+    """Return (candidates, occupied): whether the two boxes are closer to each other than the gap."""
     x, y = corners[:, :1], corners[:, 1:]
-    left, top, width, height = taken.T
+    left, top, width, height = occupied.T
     apart: NDArray[np.bool_] = (
         (x >= left + width + gap) | (left >= x + size[0] + gap) | (y >= top + height + gap) | (top >= y + size[1] + gap)
     )
     return ~apart
 
 
-def _holds(corners: NDArray[np.int64], size: tuple[int, int], points: NDArray[Any], margin: int) -> NDArray[np.int64]:
-    """How many points each candidate covers."""
+def _count_covered(
+    corners: NDArray[np.int64], size: tuple[int, int], points: NDArray[Any], margin: int
+) -> NDArray[np.int64]:
+    """Count the points that each candidate box covers."""
     x, y = points[:, 0], points[:, 1]
     left, top = corners[:, :1] - margin, corners[:, 1:] - margin
     inside = (x >= left) & (x < left + size[0] + 2 * margin) & (y >= top) & (y < top + size[1] + 2 * margin)
-    held: NDArray[np.int64] = inside.sum(axis=1)
-    return held
+    counts: NDArray[np.int64] = inside.sum(axis=1)
+    return counts

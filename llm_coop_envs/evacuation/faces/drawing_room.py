@@ -1,4 +1,4 @@
-"""The room of an evacuation: walls, exits, desks, people and what they say."""
+"""Drawing of the room: walls, exits, desks, people and their speech bubbles."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from llm_coop_envs.evacuation.faces.drawing_bubbles import Placed, place
-from llm_coop_envs.evacuation.faces.scene import DISABLED, INSIDE, EvacuationScene, exit_places
+from llm_coop_envs.evacuation.faces.drawing_bubbles import Bubble, place_bubbles
+from llm_coop_envs.evacuation.faces.scene import DISABLED, INSIDE, EvacuationScene, exit_cells_of
 from llm_coop_envs.evacuation.faces.scene_sight import cells_seen, target_of
 from llm_coop_envs.evacuation.room import Room
 from llm_coop_envs.render.screen.canvas import (
@@ -47,7 +47,7 @@ _PERSONA_SIGNS: dict[tuple[bool | None, bool | None], tuple[Colour, str]] = {
 _UNKNOWN = FAINT, "disc"
 _MARGIN = 58
 _PAD = 5
-#: Of how many messages bubbles are tried.
+#: At most this many messages are considered for bubbles.
 _BUBBLES = 40
 
 
@@ -67,7 +67,7 @@ def look_of(scene: EvacuationScene, person: int, colour: str) -> tuple[Colour, s
 
 @dataclass(frozen=True, kw_only=True)
 class Layout:
-    """Where the room's cells are on the surface.
+    """The mapping from the room's cells to pixels.
 
     Attributes:
         area: the part of the surface that shows the room.
@@ -96,7 +96,7 @@ class Layout:
 
 
 def layout_of(scene: EvacuationScene, canvas: Canvas, area: Rect) -> Layout:
-    """How the room fits: whole if it can, else (or when following somebody) the part around a person."""
+    """Fit the room into an area: the whole room if possible; else, or when following, the part around a person."""
     room, view = scene.room, canvas.view
     margin = canvas.px(_MARGIN)
     fitting = min((area.width - 2 * margin) // room.cols, (area.height - 2 * margin // 2) // room.rows)
@@ -110,7 +110,7 @@ def layout_of(scene: EvacuationScene, canvas: Canvas, area: Rect) -> Layout:
         row, col = (room.rows / 2, room.cols / 2) if person is None else scene.positions[person].tolist()
         left = round(area.centerx - (col + 0.5) * cell)
         top = round(area.centery - (row + 0.5) * cell)
-        # Do not look further beyond the walls than needed.
+        # Show no more of the outside than needed.
         left = min(max(left, area.right - margin - width), area.left + margin) if width > area.width else left
         top = min(max(top, area.bottom - margin - height), area.top + margin) if height > area.height else top
     return Layout(area=area, cell=cell, left=left, top=top)
@@ -143,7 +143,7 @@ def draw_room(scene: EvacuationScene, canvas: Canvas, area: Rect) -> None:
 
 @lru_cache(maxsize=16)
 def _ground(room: Room, cell: int) -> pygame.Surface:
-    """What never changes: floor, walls, desks, and the openings of the exits."""
+    """Draw what never changes: floor, walls, desks, and the openings of the exits."""
     surface = pygame.Surface((room.cols * cell, room.rows * cell))
     surface.fill(PAPER)
     width, height = surface.get_size()
@@ -161,20 +161,20 @@ def _ground(room: Room, cell: int) -> pygame.Surface:
     for row, col in zip(*room.row_col(np.flatnonzero(room.desks)), strict=True):
         desk = Rect(col * cell + inset, row * cell + inset, cell - 2 * inset, cell - 2 * inset)
         pygame.draw.rect(surface, DESK, desk, border_radius=cell // 6)
-    for row, col, exit_ in exit_places(room):
+    for row, col, exit_ in exit_cells_of(room):
         surface.fill(mix_colours(exit_colour(exit_), 0.45), Rect(col * cell, row * cell, cell, cell))
     return surface
 
 
 def _draw_density(scene: EvacuationScene, canvas: Canvas, layout: Layout) -> None:
-    """People per cell in the 5 x 5 cells around, from clear to orange."""
+    """Draw the people per cell in the 5 x 5 cells around each cell, from transparent to orange."""
     room = scene.room
     count = np.zeros((room.rows + 5, room.cols + 5))
     inside = scene.positions[scene.status == INSIDE]
     np.add.at(count, (inside[:, 0] + 3, inside[:, 1] + 3), 1.0)
     total = count.cumsum(axis=0).cumsum(axis=1)
     block = total[5:, 5:] - total[:-5, 5:] - total[5:, :-5] + total[:-5, :-5]
-    # 12 of 25 cells taken is as dense as it gets in front of an exit.
+    # 12 of 25 occupied cells is as dense as it gets in front of an exit.
     share = np.clip(block[: room.rows, : room.cols] / 12.0, 0.0, 1.0)
     share[[0, -1]] = 0.0
     share[:, [0, -1]] = 0.0
@@ -191,12 +191,12 @@ def _draw_density(scene: EvacuationScene, canvas: Canvas, layout: Layout) -> Non
 
 
 def _draw_sight(scene: EvacuationScene, canvas: Canvas, layout: Layout, person: int) -> None:
-    """The cells somebody looks over, how far it is heard, and where it heads."""
+    """Draw the cells that a person sees, how far it is heard, and a line to its target."""
     cell = layout.cell
     patch = pygame.Surface((cell, cell), pygame.SRCALPHA)
     patch.fill((*YELLOW, 120))
     room = scene.room
-    exits = {(row, col) for row, col, _ in exit_places(room)}
+    exits = {(row, col) for row, col, _ in exit_cells_of(room)}
     open_cells = [
         (row, col)
         for row, col in cells_seen(scene, person)
@@ -244,11 +244,11 @@ def _draw_people(scene: EvacuationScene, canvas: Canvas, layout: Layout) -> None
 
 
 def _draw_exits(scene: EvacuationScene, canvas: Canvas, layout: Layout) -> list[Rect]:
-    """Name and count of each exit, outside the wall; returns where they stand."""
+    """Draw the name and count of each exit outside the wall; returns their boxes."""
     room, px = scene.room, canvas.px
     tags = []
     for index, name in enumerate(room.exit_names):
-        row, col = np.mean([place[:2] for place in exit_places(room) if place[2] == index], axis=0).tolist()
+        row, col = np.mean([cell[:2] for cell in exit_cells_of(room) if cell[2] == index], axis=0).tolist()
         x, y = layout.middle(row, col)
         half = layout.cell // 2 + px(4)
         if row <= 0:
@@ -285,37 +285,38 @@ def _draw_exits(scene: EvacuationScene, canvas: Canvas, layout: Layout) -> list[
 
 
 def _draw_bubbles(scene: EvacuationScene, canvas: Canvas, layout: Layout, chosen: int | None, tags: list[Rect]) -> None:
-    """What was said in this round, the latest first; of a selected person only what it said and heard."""
-    said = [one for one in scene.said[::-1] if not one.text.isspace() and one.text]
+    """Draw this round's messages, the latest first; with a selected person only those it said or heard."""
+    messages = [message for message in scene.said[::-1] if not message.text.isspace() and message.text]
     if chosen is not None:
-        said = [one for one in said if one.speaker == chosen or one.heard_by(chosen)]
-        said.sort(key=lambda one: one.speaker != chosen)
-    if not said:
+        messages = [message for message in messages if message.speaker == chosen or message.heard_by(chosen)]
+        messages.sort(key=lambda message: message.speaker != chosen)
+    if not messages:
         return
-    # Bubbles stay where they are while people move on: they stand where the words were spoken.
-    inside = np.unique(np.append(np.flatnonzero(scene.status == INSIDE), [one.speaker for one in said]))
+    # Bubbles do not move with people: they are placed where the messages were spoken.
+    speakers = [message.speaker for message in messages]
+    inside = np.unique(np.append(np.flatnonzero(scene.status == INSIDE), speakers))
     people = tuple(map(tuple, scene.stood[inside].tolist()))
-    spoken = tuple((one.text, *scene.stood[one.speaker].tolist()) for one in said[:_BUBBLES])
+    spoken = tuple((message.text, *scene.stood[message.speaker].tolist()) for message in messages[:_BUBBLES])
     area = layout.area
-    free = [*tags, *(layout.rect(row, col) for row, col, _ in exit_places(scene.room))]
+    free = [*tags, *(layout.rect(row, col) for row, col, _ in exit_cells_of(scene.room))]
     placed = _bubbles(spoken, people, layout.cell, (area.left, area.top, area.width, area.height),
                       (layout.left, layout.top), tuple((t.left, t.top, t.width, t.height) for t in free),
                       canvas.view.scale, canvas.view.system_fonts)  # fmt: skip
-    for one in placed:
-        # By now the speaker may have gone a step further.
-        speaker = layout.middle(*scene.positions[said[one.index].speaker].tolist())
-        pygame.draw.aaline(canvas.surface, INK, Rect(one.box).center, speaker)
+    for bubble in placed:
+        # The line leads to the speaker's present cell.
+        speaker = layout.middle(*scene.positions[messages[bubble.index].speaker].tolist())
+        pygame.draw.aaline(canvas.surface, INK, Rect(bubble.box).center, speaker)
         canvas.dot(speaker, INK, canvas.px(5))
     pad = canvas.px(_PAD)
-    for one in placed:
-        message = said[one.index]
-        box = Rect(one.box)
+    for bubble in placed:
+        message = messages[bubble.index]
+        box = Rect(bubble.box)
         canvas.box(box, PAPER, INK if chosen in (None, message.speaker) else FAINT, 5)
         canvas.lines(box.inflate(-2 * pad, -2 * pad), _bubble_lines(canvas, message.text, area.width), 11)
 
 
 def _bubble_lines(canvas: Canvas, text: str, room: int) -> list[str]:
-    """What stands in a bubble: of a long message its end, where people say what they are going to do."""
+    """Wrap a message for a bubble. Of a long one the end is shown, since people say there what they will do."""
     widest = min(canvas.px(170), room // 3)
     return canvas.fonts.wrap(text, canvas.px(11), widest, lines=3, keep_end=True)
 
@@ -330,8 +331,8 @@ def _bubbles(
     tags: tuple[tuple[int, int, int, int], ...],
     scale: float,
     system_fonts: bool,
-) -> tuple[Placed, ...]:
-    """Where the bubbles of a round stand; kept, because they stay there during all its steps."""
+) -> tuple[Bubble, ...]:
+    """Place the bubbles of a round; cached, because they stay in place during all its steps."""
     view = View(scale=scale, system_fonts=system_fonts)
     canvas = Canvas(pygame.Surface((1, 1)), view)
     layout = Layout(area=Rect(area), cell=cell, left=corner[0], top=corner[1])
@@ -341,7 +342,7 @@ def _bubbles(
     wide = [max((canvas.fonts.width(line, size) for line in lines), default=0) for lines in wrapped]
     sizes = [(w + 2 * pad, len(lines) * height + 2 * pad) for w, lines in zip(wide, wrapped, strict=True)]
     return tuple(
-        place(
+        place_bubbles(
             [layout.middle(row, col) for _, row, col in spoken],
             sizes,
             area,
@@ -349,6 +350,6 @@ def _bubbles(
             people=layout.middles(np.array(people, dtype=np.int64).reshape(-1, 2)),
             gap=px(4),
             reach=max(px(12), cell),
-            most=max(3, area[2] * area[3] // (px(190) * px(190))),
+            limit=max(3, area[2] * area[3] // (px(190) * px(190))),
         )
     )

@@ -1,4 +1,4 @@
-"""An evacuation on a page: the room from above, and what one person sees in it."""
+"""The evacuation on the web page: the room from above, and what one person sees in it."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Sequence
 import numpy as np
 
 from llm_coop_envs.core.scenario import Event
-from llm_coop_envs.evacuation.faces.scene import ESCAPED, INSIDE, PERSONA_WORDS, EvacuationScene, exit_places
+from llm_coop_envs.evacuation.faces.scene import ESCAPED, INSIDE, PERSONA_WORDS, EvacuationScene, exit_cells_of
 from llm_coop_envs.evacuation.faces.scene_sight import cells_seen, exits_seen
 from llm_coop_envs.evacuation.metrics import round_rows
 from llm_coop_envs.render.scenes.on_page import PageFace, Plain
 
 
-def _still(scene: EvacuationScene) -> Plain:
+def _fixed_data(scene: EvacuationScene) -> Plain:
     room = scene.room
-    cells = exit_places(room)
+    cells = exit_cells_of(room)
     rows, cols = room.row_col(np.flatnonzero(room.desks))
     return {
         "rows": room.rows,
@@ -30,7 +30,7 @@ def _still(scene: EvacuationScene) -> Plain:
     }
 
 
-def _moving(scene: EvacuationScene) -> Plain:
+def _moving_data(scene: EvacuationScene) -> Plain:
     return {
         "at": scene.positions.tolist(),
         "from": scene.stood.tolist(),
@@ -44,7 +44,7 @@ def _sight(scene: EvacuationScene, person: int) -> Plain:
     if scene.status[person] != INSIDE:
         return {"cells": [], "lines": ["out" if scene.status[person] == ESCAPED else "disabled"]}
     seen = exits_seen(scene, person)
-    lines = [f"{one.name}: {one.distance:.1f} cells away, {one.people:.1f} people towards it" for one in seen]
+    lines = [f"{view.name}: {view.distance:.1f} cells away, {view.people:.1f} people towards it" for view in seen]
     return {"cells": cells_seen(scene, person), "lines": lines}
 
 
@@ -53,16 +53,16 @@ def _personas(start: Event) -> list[str]:
 
 
 def _moments(events: Sequence[Event]) -> list[tuple[int, str]]:
-    found = []
+    moments = []
     first = False
     for row in round_rows(events):
         if row["escaped"] and not first:
             first = True
-            found.append((row["round"], "the first are out"))
+            moments.append((row["round"], "the first are out"))
         changed = row["changed_after_message"]
         if changed:
-            found.append((row["round"], f"{changed} changed exit after a message"))
-    return found
+            moments.append((row["round"], f"{changed} changed exit after a message"))
+    return moments
 
 
-PAGE = PageFace(kind="room", still=_still, moving=_moving, sight=_sight, personas=_personas, moments=_moments)
+PAGE = PageFace(kind="room", still=_fixed_data, moving=_moving_data, sight=_sight, personas=_personas, moments=_moments)

@@ -53,7 +53,7 @@ class Escape:
         inside: how many were in the room after each kept round, from 0.
         positions: (kept rounds, people, 2) from round 0 to the last of `SHOWN_ROUNDS`, -1 for those who have left.
         headings: (kept rounds, people) the exit each heads for, -1 for none.
-        disabled: (kept rounds, people) who was hurt and stays.
+        disabled: (kept rounds, people) whether each was hurt and stays.
     """
 
     room: Mapping[str, Any]
@@ -68,10 +68,10 @@ class Escape:
         """The exits' names."""
         return list(self.room["exit_names"])
 
-    def left_by(self, name: str | None) -> Floats:
-        """(rounds of the settings + 1,) how many had left by one exit, or by any."""
-        found = self.out.sum(axis=1) if name is None else self.out[:, self.exits.index(name)]
-        return found.astype(np.float64)
+    def count_left(self, name: str | None) -> Floats:
+        """Return how many had left by one exit, or by any, after each round: (rounds of the settings + 1,)."""
+        counts = self.out.sum(axis=1) if name is None else self.out[:, self.exits.index(name)]
+        return counts.astype(np.float64)
 
 
 class EvacuationSection(ScenarioSection[Escape]):
@@ -88,7 +88,7 @@ class EvacuationSection(ScenarioSection[Escape]):
         self.episode_source = self.published_run["source"]
 
     def read(self, episode: EpisodeTables) -> Escape:
-        """Who had left after each round, and where everybody was in the first ones."""
+        """Read the departures of all rounds, and everybody's cell in the first rounds, from the events."""
         start = episode.events[0]
         people = len(start["agents"])
         names = start["room"]["exit_names"]
@@ -103,7 +103,7 @@ class EvacuationSection(ScenarioSection[Escape]):
             hurt = disabled[-1].copy()
             hurt[event["disabled"]] = True
             for _, cell in event["escaped"]:
-                # Nobody comes back: after an early end all stays as it was.
+                # Nobody comes back, so counts stay until the last round, also after an early end.
                 out[event["round"] :, group[cell]] += 1
             if event["round"] <= max(SHOWN_ROUNDS):
                 positions.append(np.array([[-1, -1] if p is None else p for p in event["positions"]], dtype=np.int64))
@@ -112,7 +112,7 @@ class EvacuationSection(ScenarioSection[Escape]):
         return Escape(
             room=start["room"],
             out=out,
-            inside=tuple(int((where[:, 0] >= 0).sum()) for where in positions),
+            inside=tuple(int((cells[:, 0] >= 0).sum()) for cells in positions),
             positions=np.stack(positions),
             headings=np.stack(headings),
             disabled=np.stack(disabled),
@@ -123,7 +123,7 @@ class EvacuationSection(ScenarioSection[Escape]):
         room = (
             " In the published room (33 by 33 cells) two of three exits are three cells wide, the right one a single "
             "cell."
-            if any(comparable(one.condition, self.published_table) for one in self.conditions)
+            if any(comparable(played.condition, self.published_table) for played in self.conditions)
             else ""
         )
         return [
@@ -141,43 +141,48 @@ class EvacuationSection(ScenarioSection[Escape]):
     def tables(self) -> list[ReportTable]:
         """How many have left by each round: a table for each number of people, published ones beside the same."""
         groups = list(self._groups())
-        crowds = [shown[0].condition.settings["people"] for shown, _ in groups]
+        crowds = [conditions[0].condition.settings["people"] for conditions, _ in groups]
         return [
-            self._table(shown, arms, ", other rooms" if not arms and crowds.count(people) > 1 else "")
-            for (shown, arms), people in zip(groups, crowds, strict=True)
+            self._table(conditions, arms, ", other rooms" if not arms and crowds.count(people) > 1 else "")
+            for (conditions, arms), people in zip(groups, crowds, strict=True)
         ]
 
     def _groups(self) -> Iterator[tuple[list[PlayedCondition[Escape]], list[Mapping[str, Any]]]]:
-        """Conditions that can stand beside each other, and the published arms for them."""
+        """Yield groups of conditions that can be compared, each with the published arms to compare them with."""
         groups: dict[tuple[int, bool], list[PlayedCondition[Escape]]] = {}
-        for one in self.conditions:
-            key = one.condition.settings["people"], comparable(one.condition, self.published_table)
-            groups.setdefault(key, []).append(one)
-        for (_, alike), shown in groups.items():
+        for played in self.conditions:
+            key = played.condition.settings["people"], comparable(played.condition, self.published_table)
+            groups.setdefault(key, []).append(played)
+        for (_, alike), conditions in groups.items():
             arms = self.published_table["rows"] if alike else []
-            yield shown, [arm for arm in arms if any(comparable(one.condition, arm) for one in shown)]
+            yield conditions, [arm for arm in arms if any(comparable(played.condition, arm) for played in conditions)]
 
     def _table(
-        self, shown: Sequence[PlayedCondition[Escape]], arms: Sequence[Mapping[str, Any]], ending: str
+        self, conditions: Sequence[PlayedCondition[Escape]], arms: Sequence[Mapping[str, Any]], ending: str
     ) -> ReportTable:
         table = self.published_table
-        people = shown[0].condition.settings["people"]
-        longest = max(len(escape.out) for one in shown for escape in one.episodes) - 1
+        people = conditions[0].condition.settings["people"]
+        longest = max(len(escape.out) for played in conditions for escape in played.episodes) - 1
         step = 1 if longest <= MOST_ROUNDS else 5 * math.ceil(longest / MOST_ROUNDS / 5)
-        marks = table["rounds"] if arms else range(step, longest + 1, step)
+        columns = table["rounds"] if arms else range(step, longest + 1, step)
         rows = []
-        for one in with_unflagged(shown):
-            left = [escape.left_by(None) for escape in one.episodes]
-            found = [[float(counts[r]) if r < len(counts) else None for counts in left] for r in marks]
-            cells = [interval_cell(mean_interval(values), 1, of=len(one.seeds), within=(0, people)) for values in found]
-            rows.append(one.row(cells))
+        for played in with_unflagged(conditions):
+            counts_by_episode = [escape.count_left(None) for escape in played.episodes]
+            values_by_column = [
+                [float(counts[r]) if r < len(counts) else None for counts in counts_by_episode] for r in columns
+            ]
+            cells = [
+                interval_cell(mean_interval(values), 1, of=len(played.seeds), within=(0, people))
+                for values in values_by_column
+            ]
+            rows.append(played.row(cells))
         for arm in arms:
             cells = [Cell(text=fixed(value)) for value in arm["escaped"]]
             below = f"published, {table['runs']} runs"
             rows.append(TableRow(name=f"GPT-4, {arm['title']}", below=below, cells=cells, published=True))
         return ReportTable(
             title=f"People who have left, of {people}{ending}",
-            head=["by round", *map(str, marks)],
+            head=["by round", *map(str, columns)],
             rows=rows,
             notes=[
                 "Here: mean over episodes with 95 % interval.",
@@ -190,28 +195,31 @@ class EvacuationSection(ScenarioSection[Escape]):
         """How many have left by each round, in all and by exit; a figure for each number of people."""
         groups = list(self._groups())
         return [
-            self._escapes(shown, arms, f"_{i}" if len(groups) > 1 else "") for i, (shown, arms) in enumerate(groups, 1)
+            self._escapes(conditions, arms, f"_{i}" if len(groups) > 1 else "")
+            for i, (conditions, arms) in enumerate(groups, 1)
         ]
 
     def _escapes(
-        self, shown: Sequence[PlayedCondition[Escape]], arms: Sequence[Mapping[str, Any]], ending: str
+        self, conditions: Sequence[PlayedCondition[Escape]], arms: Sequence[Mapping[str, Any]], ending: str
     ) -> Drawing:
-        names = list(dict.fromkeys(name for one in shown for e in one.episodes for name in e.exits))
-        run = any(comparable(one.condition, self.published_run) for one in shown)
-        most = max([_most(shown), *(counts[-1] for counts in self._reached().values() if run)])
-        panels = [_panel(shown, None, self._arm_curves(arms), None)]
-        panels += [_panel(shown, name, self._run_curves(name) if run else [], 1.05 * most) for name in names]
-        panels = [marked(panel, shown) for panel in panels]
+        names = list(dict.fromkeys(name for played in conditions for e in played.episodes for name in e.exits))
+        run = any(comparable(played.condition, self.published_run) for played in conditions)
+        highest = max(
+            [_highest_count(conditions), *(counts[-1] for counts in self._published_arrivals().values() if run)]
+        )
+        panels = [_panel(conditions, None, self._arm_curves(arms), None)]
+        panels += [_panel(conditions, name, self._run_curves(name) if run else [], 1.05 * highest) for name in names]
+        panels = [marked(panel, conditions) for panel in panels]
         # Two columns for the usual three exits, so that a page can hold it.
         across = 2 if len(panels) in (2, 4) else 3
         rows = [panels[i : i + across] for i in range(0, len(panels), across)]
         by_exit = f"; by exit: {self.published_run['source']}" if run else ""
         source = f" Dashed: published. {self.published_table['source']}{by_exit}." if arms else ""
-        people = shown[0].condition.settings["people"]
+        people = conditions[0].condition.settings["people"]
         return Drawing(
             name=f"evacuation_escapes{ending}",
             caption=f"People who have left, of {people}, by each round, in all and by exit. Lines are means over "
-            f"episodes, bands their 95 % intervals.{marks_text(shown)}{source}",
+            f"episodes, bands their 95 % intervals.{marks_text(conditions)}{source}",
             alt="Line charts: cumulative number of people who left, in all and by each exit, by round; this run's "
             f"conditions solid with bands{', published runs dashed' if arms else ''}. Numbers are in the table below.",
             figure=draw_panels(rows, size=(3.7, 2.7)),
@@ -220,54 +228,54 @@ class EvacuationSection(ScenarioSection[Escape]):
 
     def snapshots(self) -> list[Drawing]:
         """The room after rounds 0, 2, 4 and 8, one figure for each condition."""
-        return [self._snapshots(one, first=not place) for place, one in enumerate(self.conditions)]
+        return [self._snapshots(played, first=not index) for index, played in enumerate(self.conditions)]
 
-    def episode_panel(self, one: PlayedCondition[Escape], number: int) -> Panel:
+    def episode_panel(self, played: PlayedCondition[Escape], number: int) -> Panel:
         """Who left by which exit in one episode, beside the published run if it is the same."""
-        escape = one.episodes[number]
+        escape = played.episodes[number]
         curves = [
             Curve(
-                label=f"{name} exit (here, {one.who})",
+                label=f"{name} exit (here, {played.who})",
                 x=range(len(escape.out)),
                 y=escape.out[:, i].tolist(),
                 color=exit_color(i),
             )
             for i, name in enumerate(escape.exits)
         ]
-        if self._is_published_run(one, one.seeds[number]):
+        if self._is_published_run(played, played.seeds[number]):
             curves += [
-                self._reached_curve(f"published, {name} exit", name, exit_color(i), "o", slice(6, None, 10))
+                self._arrival_curve(f"published, {name} exit", name, exit_color(i), "o", slice(6, None, 10))
                 for i, name in enumerate(escape.exits)
-                if name in self._reached()
+                if name in self._published_arrivals()
             ]
-        top = 1.05 * _most(self.conditions)
+        top = 1.05 * _highest_count(self.conditions)
         return Panel(title="", x_label="round", y_label="have left", curves=curves, y_range=(0, top))
 
     def overview_panel(self, conditions: Sequence[PlayedCondition[Escape]], temperature: float) -> Panel:
         """How many have left by each round."""
-        curves = [_mean_left(one, one.episodes, None) for one in conditions]
+        curves = [_mean_left_curve(played, played.episodes, None) for played in conditions]
         return Panel(title="", x_label="round", y_label="have left", curves=curves, y_range=(0, None))
 
-    def _is_published_run(self, one: PlayedCondition[Escape], seed: int) -> bool:
+    def _is_published_run(self, played: PlayedCondition[Escape], seed: int) -> bool:
         """Whether an episode has the protocol, talk and seed of the published run."""
-        return comparable(one.condition, self.published_run) and seed == self.published_run["seed"]
+        return comparable(played.condition, self.published_run) and seed == self.published_run["seed"]
 
-    def _reached(self) -> dict[str, list[int]]:
-        """How many had reached each exit in the published run, by step; they leave one step later."""
+    def _published_arrivals(self) -> dict[str, list[int]]:
+        """Return how many had reached each exit in the published run, by step; people leave one step later."""
         return {name: self.published_run[f"reached_{name}"] for name in ("left", "bottom", "right")}
 
-    def _reached_curve(self, label: str, name: str, color: str, marker: str, picked: slice) -> Curve:
+    def _arrival_curve(self, label: str, name: str, color: str, marker: str, picked: slice) -> Curve:
         return Curve(
             label=label,
             x=[frame + 1 for frame in self.published_run["frames"][picked]],
-            y=self._reached()[name][picked],
+            y=self._published_arrivals()[name][picked],
             color=color,
             published=True,
             marker=marker,
         )
 
     def _arm_curves(self, arms: Sequence[Mapping[str, Any]]) -> list[Curve]:
-        """The published escapes in all, dashed."""
+        """Return the published escapes by all exits, as dashed curves."""
         return [
             Curve(
                 label=f"published: GPT-4, {arm['title']} ({self.published_table['runs']} runs)",
@@ -282,57 +290,59 @@ class EvacuationSection(ScenarioSection[Escape]):
         ]
 
     def _run_curves(self, name: str) -> list[Curve]:
-        """The published escapes by one exit, dashed."""
+        """Return the published escapes by one exit, as dashed curves."""
         label = f"published: GPT-4, communication (one run, seed {self.published_run['seed']})"
         picked = slice(4, None, 5)
-        return [self._reached_curve(label, name, PUBLISHED, "^", picked)] if name in self._reached() else []
+        return [self._arrival_curve(label, name, PUBLISHED, "^", picked)] if name in self._published_arrivals() else []
 
-    def _shown_seed(self, one: PlayedCondition[Escape]) -> int:
-        """The seed whose room is shown: the published run's if that is there, else one that all conditions have."""
+    def _shown_seed(self, played: PlayedCondition[Escape]) -> int:
+        """Return the seed to show: that of the published run if it was played, else one that all conditions have."""
         if any(self._is_published_run(other, seed) for other in self.conditions for seed in other.seeds):
-            wanted = [self.published_run["seed"]]
+            candidates = [self.published_run["seed"]]
         else:
-            wanted = [seed for seed in one.seeds if all(seed in other.seeds for other in self.conditions)]
-        return next((seed for seed in wanted if seed in one.seeds), one.seeds[0])
+            # In the first condition's order: [0, 7, 8] and [7, 0, 9] both show seed 0, the same room in every condition.
+            first_seeds = self.conditions[0].seeds
+            candidates = [seed for seed in first_seeds if all(seed in other.seeds for other in self.conditions)]
+        return next((seed for seed in candidates if seed in played.seeds), played.seeds[0])
 
-    def _snapshots(self, one: PlayedCondition[Escape], *, first: bool) -> Drawing:
-        """One condition's room; the first caption says how all of them are read."""
-        seed = self._shown_seed(one)
-        compared = self._is_published_run(one, seed)
-        escape = one.episodes[one.seeds.index(seed)]
-        shown = [number for number in SHOWN_ROUNDS if number < len(escape.positions)]
+    def _snapshots(self, played: PlayedCondition[Escape], *, first: bool) -> Drawing:
+        """Draw one condition's room; the first caption explains the symbols of all of them."""
+        seed = self._shown_seed(played)
+        compared = self._is_published_run(played, seed)
+        escape = played.episodes[played.seeds.index(seed)]
+        shown_rounds = [number for number in SHOWN_ROUNDS if number < len(escape.positions)]
         moments = []
-        for number in shown:
+        for number in shown_rounds:
             beside = f" (published run: {self.published_run['in_room'][number]})" if compared else ""
             moments.append(_moment(escape, number, f"{escape.inside[number]} inside{beside}"))
         source = f" Published run: {self.published_run['source']}." if compared else ""
-        missing = [number for number in SHOWN_ROUNDS if number not in shown]
+        missing = [number for number in SHOWN_ROUNDS if number not in shown_rounds]
         ended = f" The episode ended before round {missing[0]}." if missing else ""
         how = f" Colour and shape: the exit a person heads for. Grey lines: the cells of the last {_TRAIL} rounds."
         return Drawing(
-            name=f"evacuation_snapshots_{one.condition.name}",
-            caption=f"The room in the condition '{one.condition.title}' ({one.who} players), seed {seed}, after "
-            f"rounds {', '.join(map(str, shown))}.{how * first}{ended}{source}",
-            alt=f"Plans of the room after rounds {', '.join(map(str, shown))} in the condition "
-            f"'{one.condition.title}': who is where, and which exit each heads for.",
+            name=f"evacuation_snapshots_{played.condition.name}",
+            caption=f"The room in the condition '{played.condition.title}' ({played.who} players), seed {seed}, after "
+            f"rounds {', '.join(map(str, shown_rounds))}.{how * first}{ended}{source}",
+            alt=f"Plans of the room after rounds {', '.join(map(str, shown_rounds))} in the condition "
+            f"'{played.condition.title}': who is where, and which exit each heads for.",
             figure=draw_snapshots(escape.room, [moments]),
         )
 
 
-def _most(conditions: Sequence[PlayedCondition[Escape]]) -> int:
-    """The most who left by one exit in an episode; at least 1, so that axes have a length."""
-    return max(1, *(int(escape.out.max()) for one in conditions for escape in one.episodes))
+def _highest_count(conditions: Sequence[PlayedCondition[Escape]]) -> int:
+    """Return the most people who left by one exit in an episode, at least 1 so that axes have a length."""
+    return max(1, *(int(escape.out.max()) for played in conditions for escape in played.episodes))
 
 
 def _panel(
-    shown: Sequence[PlayedCondition[Escape]], name: str | None, published: Sequence[Curve], top: float | None
+    conditions: Sequence[PlayedCondition[Escape]], name: str | None, published: Sequence[Curve], top: float | None
 ) -> Panel:
-    """How many have left in all, or by one exit."""
+    """Return the panel of people who have left in all, or by one exit."""
     curves = [*published]
-    for one in shown:
-        having = [escape for escape in one.episodes if name is None or name in escape.exits]
+    for played in conditions:
+        having = [escape for escape in played.episodes if name is None or name in escape.exits]
         if having:
-            curves.append(_mean_left(one, having, name))
+            curves.append(_mean_left_curve(played, having, name))
     return Panel(
         title="all exits" if name is None else f"{name} exit",
         x_label="round",
@@ -342,10 +352,10 @@ def _panel(
     )
 
 
-def _mean_left(one: PlayedCondition[Escape], escapes: Sequence[Escape], name: str | None) -> Curve:
-    table = np.stack([escape.left_by(name) for escape in escapes])
-    people = one.condition.settings["people"]
-    return mean_curve(one.label, range(table.shape[1]), table, one.color, within=(0, people))
+def _mean_left_curve(played: PlayedCondition[Escape], escapes: Sequence[Escape], name: str | None) -> Curve:
+    table = np.stack([escape.count_left(name) for escape in escapes])
+    people = played.condition.settings["people"]
+    return mean_curve(played.label, range(table.shape[1]), table, played.color, within=(0, people))
 
 
 def _moment(escape: Escape, number: int, note: str) -> Snapshot:

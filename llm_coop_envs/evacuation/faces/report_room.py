@@ -1,4 +1,4 @@
-"""Rooms as charts: who was where after which round."""
+"""Charts of the room: where everybody is at some moments."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _INCHES = 2.9  # the width of one moment
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
-    """Who was where at one moment.
+    """The room at one moment.
 
     Attributes:
         title: when.
@@ -52,7 +52,7 @@ class Snapshot:
 
 
 def exit_color(exit_: int) -> str:
-    """The colour of an exit and of those who head for it."""
+    """Return the colour of an exit and of the people who head for it."""
     return UNDECIDED if exit_ < 0 else _EXITS[exit_ % len(_EXITS)]
 
 
@@ -71,11 +71,11 @@ def draw_snapshots(room: Mapping[str, Any], rows: Sequence[Sequence[Snapshot]]) 
     with styled():
         figure = new_figure(_INCHES * across, (high + 0.62) * len(rows) + 0.35)
         grid = figure.subplots(len(rows), across, squeeze=False)
-        for place, row in enumerate(rows):
-            for axes in grid[place]:
+        for index, row in enumerate(rows):
+            for axes in grid[index]:
                 axes.set_axis_off()
-            for axes, one in zip(grid[place], row, strict=False):
-                _draw(axes, room, one)
+            for axes, snapshot in zip(grid[index], row, strict=False):
+                _draw(axes, room, snapshot)
         figure.legend(
             handles=_legend(room, rows),
             loc="outside lower left",
@@ -83,23 +83,25 @@ def draw_snapshots(room: Mapping[str, Any], rows: Sequence[Sequence[Snapshot]]) 
             handletextpad=0.3,
             columnspacing=1.4,
         )
-    note_plotted(figure, (row for line in rows for one in line for row in _plotted(one, room["exit_names"])))
+    note_plotted(
+        figure, (row for line in rows for snapshot in line for row in _plotted_rows(snapshot, room["exit_names"]))
+    )
     return figure
 
 
-def _plotted(one: Snapshot, exits: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Who is where at one moment: columns as x, rows as y."""
-    for row, col, exit_ in one.people:
+def _plotted_rows(snapshot: Snapshot, exits: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Yield the record of plotted people at one moment: columns as x, rows as y."""
+    for row, col, exit_ in snapshot.people:
         heading = "undecided" if exit_ < 0 else f"heads for the {exits[exit_]} exit"
-        yield {"panel": one.title, "kind": "person", "series": heading, "x": col, "y": row}
-    for row, col in one.disabled:
-        yield {"panel": one.title, "kind": "person", "series": "hurt", "x": col, "y": row}
+        yield {"panel": snapshot.title, "kind": "person", "series": heading, "x": col, "y": row}
+    for row, col in snapshot.disabled:
+        yield {"panel": snapshot.title, "kind": "person", "series": "hurt", "x": col, "y": row}
 
 
-def _draw(axes: Axes, room: Mapping[str, Any], one: Snapshot) -> None:
+def _draw(axes: Axes, room: Mapping[str, Any], snapshot: Snapshot) -> None:
     from matplotlib.patches import Rectangle
 
-    # Points per cell; what is drawn in a cell must not hide the next.
+    # Size in points: what is drawn in a cell must not hide its neighbours.
     rows, cols, names = room["rows"], room["cols"], room["exit_names"]
     cell = 72 * _INCHES * 0.94 / cols
     size = max(1.8, 0.82 * cell)
@@ -116,10 +118,10 @@ def _draw(axes: Axes, room: Mapping[str, Any], one: Snapshot) -> None:
         axes.add_patch(Rectangle((col - 0.5, row - 0.5), 1, 1, facecolor=color, alpha=0.35, linewidth=0))
     for row, col in room["desks"]:
         axes.add_patch(Rectangle((col - 0.5, row - 0.5), 1, 1, color=_DESK, linewidth=0))
-    for trail in one.trails:
+    for trail in snapshot.trails:
         axes.plot([col for _, col in trail], [row for row, _ in trail], color=FAINT, linewidth=0.5, alpha=0.5, zorder=2)
-    for exit_ in sorted({person[2] for person in one.people}):
-        mine = [person for person in one.people if person[2] == exit_]
+    for exit_ in sorted({person[2] for person in snapshot.people}):
+        mine = [person for person in snapshot.people if person[2] == exit_]
         axes.scatter(
             [col for _, col, _ in mine],
             [row for row, _, _ in mine],
@@ -130,8 +132,8 @@ def _draw(axes: Axes, room: Mapping[str, Any], one: Snapshot) -> None:
             zorder=3,
         )
     axes.scatter(
-        [col for _, col in one.disabled],
-        [row for row, _ in one.disabled],
+        [col for _, col in snapshot.disabled],
+        [row for row, _ in snapshot.disabled],
         s=size**2,
         color=INK,
         marker="x",
@@ -141,7 +143,7 @@ def _draw(axes: Axes, room: Mapping[str, Any], one: Snapshot) -> None:
     axes.set_xlim(-0.5, cols - 0.5)
     axes.set_ylim(rows - 0.5, -0.5)
     axes.set_aspect("equal")
-    set_titles(axes, one.title, one.note)
+    set_titles(axes, snapshot.title, snapshot.note)
 
 
 def _shape(exit_: int) -> str:
@@ -154,12 +156,12 @@ def _legend(room: Mapping[str, Any], rows: Sequence[Sequence[Snapshot]]) -> list
     def mark(shape: str, color: str, text: str) -> Line2D:
         return Line2D([], [], linestyle="none", marker=shape, color=color, markersize=5.5, label=text)
 
-    shown = [one for row in rows for one in row]
+    snapshots = [snapshot for row in rows for snapshot in row]
     names = room["exit_names"]
     handles = [mark(_shape(i), exit_color(i), f"heads for the {name} exit") for i, name in enumerate(names)]
-    if any(person[2] < 0 for one in shown for person in one.people):
+    if any(person[2] < 0 for snapshot in snapshots for person in snapshot.people):
         handles.append(mark("o", UNDECIDED, "no exit chosen yet"))
-    if any(one.disabled for one in shown):
+    if any(snapshot.disabled for snapshot in snapshots):
         handles.append(mark("x", INK, "hurt, stays"))
     if room["desks"]:
         handles.append(mark("s", _DESK, "desk"))

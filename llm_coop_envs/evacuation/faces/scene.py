@@ -1,4 +1,4 @@
-"""Scenes of an evacuation, and how they follow from its events."""
+"""Scenes of an evacuation, and the tracker that makes them from events."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PERSONA_WORDS: dict[tuple[bool | None, bool | None], str] = {
     (False, True): "not strong, confident",
     (False, False): "not strong, afraid",
 }
-#: Over how many rounds a trail goes back.
+#: Length of a trail, in rounds.
 TRAIL = 8
 
 
@@ -77,16 +77,18 @@ class EvacuationScene(Scene):
     seen_by_all: bool = True
 
     def known_to(self, players: Collection[int]) -> EvacuationScene | None:
-        """What people in the room know: of the others where they are; `None` where somebody may see less.
+        """Return the part of the scene that some people in the room know; `None` if a treatment limits what people see.
 
-        What the others said far away, where they head for and who they are stays hidden.
+        Of the others it shows the positions. Messages out of earshot, headings and personas of others are hidden.
         """
         if not self.seen_by_all:
             return None
         others = np.array([person not in players for person in range(len(self.agents))])
         return replace(
             self,
-            said=tuple(one for one in self.said if any(one.speaker == i or one.heard_by(i) for i in players)),
+            said=tuple(
+                message for message in self.said if any(message.speaker == i or message.heard_by(i) for i in players)
+            ),
             headings=np.where(others, -1, self.headings),
             chosen=np.where(others, -1, self.chosen),
             planners=self.planners & ~others,
@@ -121,17 +123,19 @@ class EvacuationTracker(Tracker[EvacuationScene]):
         self._curve.append(self._out)
         self._curve_from = 0
         self._shared: dict[str, NDArray[Any]] = {}
-        given = [settings, *(change["settings"] for change in settings.get("changes", ()))]
+        settings_by_round = [settings, *(change["settings"] for change in settings.get("changes", ()))]
         usual = {name: getattr(EvacuationSettings, name) for name in PERCEPTION}
-        self._seen_by_all = all(one.get(name, value) == value for one in given for name, value in usual.items())
+        self._seen_by_all = all(
+            settings_.get(name, value) == value for settings_ in settings_by_round for name, value in usual.items()
+        )
 
     def scene(self) -> EvacuationScene:
-        """The scene of the moment."""
+        """Return the scene of the present moment."""
         settings = self.settings
         return EvacuationScene(
             **self.common(),
             room=self._room,
-            **self._kept("positions", "status", "headings", "overtaken", "planners", "chosen"),
+            **self._frozen_copies("positions", "status", "headings", "overtaken", "planners", "chosen"),
             personas=self._personas,
             selfish=settings["personas"] == "selfish",
             stood=self._stood,
@@ -144,8 +148,8 @@ class EvacuationTracker(Tracker[EvacuationScene]):
             **{name: settings[name] for name in ("rounds", "count_self", "count_desks")},
         )
 
-    def _kept(self, *names: str) -> dict[str, Any]:
-        """Read-only copies, shared with the scene before where nothing changed: most steps change little."""
+    def _frozen_copies(self, *names: str) -> dict[str, Any]:
+        """Return read-only copies of arrays, shared with the previous scene if unchanged; most steps change little."""
         for name in names:
             now = getattr(self, f"_{name}")
             if name not in self._shared or not np.array_equal(self._shared[name], now):
@@ -158,53 +162,53 @@ class EvacuationTracker(Tracker[EvacuationScene]):
         self._overtaken[:] = False
         self._stood = frozen(self._positions)
 
-    def _choose(self, who: int, phase: str, choice: int) -> None:
+    def _choose(self, person: int, phase: str, choice: int) -> None:
         if phase == "exit":
-            self._headings[who] = self._chosen[who] = choice
-            # Records without `opening` events tell who plans only by what they do.
-            self._planners[who] = True
+            self._headings[person] = self._chosen[person] = choice
+            # Records without `opening` events show planners only by their choices.
+            self._planners[person] = True
         elif self._follows_moves:
             _, down, right = MOVES[choice - self._exits]
-            self._positions[who] += (down, right)
+            self._positions[person] += (down, right)
 
     def _settle(self, event: Event) -> None:
-        self._take_out(event)
-        self._place(event)
+        self._apply_departures(event)
+        self._apply_positions(event)
         self._curve.append(self._out)
-        where = self._positions.copy()
-        where[self._status != INSIDE] = -1
-        self._trails.append(where)
+        positions = self._positions.copy()
+        positions[self._status != INSIDE] = -1
+        self._trails.append(positions)
 
     def _other(self, event: Event) -> None:
         if event["type"] == "opening":
-            self._take_out(event)
+            self._apply_departures(event)
             self._planners[event["planners"]] = True
             self._overtaken[event["overtaken"]] = True
             self.doing = OPENED
         elif event["type"] == "recap":
-            self._take_out(event)
-            self._place(event)
+            self._apply_departures(event)
+            self._apply_positions(event)
             self._out = list(event["out"])
             self._stood = frozen(np.array(event["stood"], dtype=np.int64).reshape(-1, 2))
             self._status[event["gone"]] = ESCAPED
             self._trails = Growing((len(self.agents), 2), np.int64)
             self._curve = Growing((self._exits,), np.int64)
             self._curve.append(self._out)
-            # What is known is how things stood when the running round opened.
+            # A recap describes the moment when the running round opened.
             self._curve_from = max(0, event["round"] - 1)
             self.doing = OPENED
 
-    def _take_out(self, event: Event) -> None:
+    def _apply_departures(self, event: Event) -> None:
         for person, cell in event["escaped"]:
             if self._status[person] == INSIDE:
                 self._status[person] = ESCAPED
                 self._out[self._room.exit_group[cell]] += 1
         self._status[event["disabled"]] = DISABLED
 
-    def _place(self, event: Event) -> None:
-        for person, where in enumerate(event["positions"]):
-            if where is not None:
-                self._positions[person] = where
+    def _apply_positions(self, event: Event) -> None:
+        for person, cell in enumerate(event["positions"]):
+            if cell is not None:
+                self._positions[person] = cell
         self._headings[:] = [-1 if exit_ is None else exit_ for exit_ in event["headings"]]
         self._planners[:] = False
         self._planners[event["planners"]] = True
@@ -213,7 +217,7 @@ class EvacuationTracker(Tracker[EvacuationScene]):
 
 
 @lru_cache(maxsize=32)
-def exit_places(room: Room) -> tuple[tuple[int, int, int], ...]:
-    """(row, column, exit) of every exit cell, in the order that decides ties."""
+def exit_cells_of(room: Room) -> tuple[tuple[int, int, int], ...]:
+    """Return (row, column, exit) of every exit cell, in the order that decides ties."""
     rows, cols = room.row_col(room.exit_cells)
     return tuple(zip(rows.tolist(), cols.tolist(), room.exit_group.tolist(), strict=True))

@@ -1,4 +1,4 @@
-"""What the scorecard asks and plays of the evacuation."""
+"""The scorecard's questions and tasks on the evacuation."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from llm_coop_envs.evacuation.env import EvacuationEnv
 from llm_coop_envs.evacuation.metrics import MEASURES, episode_metrics, rounds_of
 
 TESTED_PEOPLE = 3
-"""How many people of a gathering are tested, the first ones; what the others do is laid down."""
+"""In a gathering this many people are tested, the first ones. The others follow a fixed script."""
 AFTER = 2
-"""The round from which on the others go to another exit than they said before."""
+"""The round from which the others go to another exit than they announced before."""
 
 
 def room(rng: np.random.Generator) -> dict[str, Any]:
-    """A small room with three exits on its wall, without talk."""
+    """Draw a small room with three exits, without talk."""
     rows, cols = int(rng.integers(9, 13)), int(rng.integers(9, 13))
     return {
         "rows": rows,
@@ -50,18 +50,18 @@ def room(rng: np.random.Generator) -> dict[str, Any]:
 
 
 def crowd(rng: np.random.Generator) -> dict[str, Any]:
-    """Some people in it, who choose their exits and are taken there."""
+    """Draw a room with six people who choose exits and are walked there."""
     return {**room(rng), "people": 6, "control": "exit"}
 
 
 def gathering(rng: np.random.Generator) -> dict[str, Any]:
-    """Ten people who talk and choose anew in every round; everybody hears all."""
+    """Draw a room with ten people who talk and choose an exit in every round, and hear everybody."""
     often = {"talk": True, "hearing_radius": 30.0, "replan_probability": 1.0}
     return {**crowd(rng), **often, "people": 10, "rounds": AFTER + 1}
 
 
-def others_go(settings: Mapping[str, Any]) -> Mapping[str, Arm]:
-    """The others say that they go to the first exit and do, or change to the second one on the way and say so."""
+def scripted_others(settings: Mapping[str, Any]) -> Mapping[str, Arm]:
+    """Script the others: they announce and take the first exit; in the arm `forced` they switch to the second one."""
 
     def going(choice: int) -> Mapping[str, Any]:
         message = f"I am going to the {settings['exits'][choice][0]} exit."
@@ -72,24 +72,24 @@ def others_go(settings: Mapping[str, Any]) -> Mapping[str, Arm]:
     return {"": Arm(seats=seats), "forced": Arm(seats=seats, changes=(forced,))}
 
 
-def changed(played: Played) -> float:
-    """The share of the tested people whose last choice of an exit is not the same in both arms."""
+def changed_share(played: Played) -> float:
+    """Return the share of tested people whose last choice of an exit differs between the two arms."""
 
     def last(events: Sequence[Event]) -> list[int]:
-        found = dict(choice for one in rounds_of(events)[1] for choice in one.choices)
-        return [found[person] for person in range(TESTED_PEOPLE)]
+        last_choice = dict(choice for round_ in rounds_of(events)[1] for choice in round_.choices)
+        return [last_choice[person] for person in range(TESTED_PEOPLE)]
 
     return float(np.mean(np.not_equal(last(played[""]), last(played["forced"]))))
 
 
 def questions(rng: np.random.Generator) -> Sequence[Item]:
-    """Questions about a room and the way out."""
+    """Draw questions about a room and the way out."""
     drawn = {**room(rng), "people": 1, "rounds": int(rng.integers(20, 60)), "personas": "none"}
     env = EvacuationEnv(**drawn)
     env.begin(seed=int(rng.integers(2**31)))
     env.submit({"evacuee_0": {"choice": int(rng.integers(3))}})
-    observation, info = (found["evacuee_0"] for found in env.look())
-    slots, told = info["slots"], observation["text"]
+    observation, info = (by_agent["evacuee_0"] for by_agent in env.look())
+    slots, text = info["slots"], observation["text"]
     row, col = slots.target_cell
     straight = math.hypot(row - slots.row, col - slots.col)
     asks: tuple[tuple[str, float, float], ...] = (
@@ -110,25 +110,26 @@ def questions(rng: np.random.Generator) -> Sequence[Item]:
         ),
     )
     return [
-        Item(told=told, asked=asked, right=float(right), low=0, high=100, tolerance=near) for asked, right, near in asks
+        Item(told=text, asked=question, right=float(right), low=0, high=100, tolerance=near)
+        for question, right, near in asks
     ]
 
 
-def path(played: Played) -> float:
-    """The fewest steps to the nearest exit over the steps made."""
+def path_score(played: Played) -> float:
+    """Return the fewest steps to the nearest exit over the steps made."""
     return float(episode_metrics(played[""])["path_score"])
 
 
-def speed(played: Played) -> float:
-    """For everybody the fewest rounds to the nearest exit over the rounds taken, 0 for who does not get out; mean."""
+def speed_score(played: Played) -> float:
+    """Return the mean of the fewest rounds to the nearest exit over the rounds needed; 0 for people who stay inside."""
     start, rounds = rounds_of(played[""])
     cells = [cell for _, *cell in start["room"]["exits"]]
-    # Whoever reaches an exit cell is counted out when the next round begins.
+    # A person on an exit cell is counted out when the next round begins.
     fewest = [
-        1 + min(max(abs(a - b) for a, b in zip(place, cell, strict=True)) for cell in cells)
-        for place in start["positions"]
+        1 + min(max(abs(a - b) for a, b in zip(start_cell, cell, strict=True)) for cell in cells)
+        for start_cell in start["positions"]
     ]
-    out = {person: one.number for one in rounds for person, _ in one.settled["escaped"]}
+    out = {person: round_.number for round_ in rounds for person, _ in round_.settled["escaped"]}
     return float(np.mean([fewest[person] / out[person] if person in out else 0.0 for person in range(len(fewest))]))
 
 
@@ -138,14 +139,14 @@ SCORECARD = ScorecardTasks(
         Task(
             name="alone",
             settings=lambda rng: {**room(rng), "people": 1},
-            scores={COMPETENCE: path},
+            scores={COMPETENCE: path_score},
             about={
                 COMPETENCE: "One person: fewest steps to the nearest exit over the steps made; 0 for who is not out."
             },
         ),
         *without_and_with_talk(
             crowd,
-            speed,
+            speed_score,
             MEASURES,
             {
                 SILENT: "Fewest rounds to the nearest exit over the rounds taken, mean over six people; 0 if lost.",
@@ -156,8 +157,8 @@ SCORECARD = ScorecardTasks(
         Task(
             name="deviation",
             settings=gathering,
-            arms=others_go,
-            scores={DEVIATION: changed},
+            arms=scripted_others,
+            scores={DEVIATION: changed_share},
             about={
                 DEVIATION: "Seven others say that they go to one exit, and from the second round on go to another: "
                 "share of three people whose last choice of an exit is not the one of the same room where the others "

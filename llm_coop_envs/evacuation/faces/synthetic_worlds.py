@@ -18,7 +18,7 @@ from llm_coop_envs.core.policy import Episode
 from llm_coop_envs.core.records import of_type, start_of
 from llm_coop_envs.core.scenario import Event, Row
 from llm_coop_envs.evacuation.metrics import MEASURES, balance
-from llm_coop_envs.evacuation.scripted import CrowdAware, Herding, NearestExit, SharingReports, mentioned
+from llm_coop_envs.evacuation.scripted import CrowdAware, Herding, NearestExit, SharingReports, mentions_exit
 from llm_coop_envs.evacuation.slots import EvacuationSlots, ExitView
 from llm_coop_envs.measures.process import talk_rounds
 from llm_coop_envs.measures.synthetic_worlds import (
@@ -35,7 +35,7 @@ CODES = ("maple", "cedar", "willow", "aspen", "birch")
 
 
 class Chooser(CrowdAware):
-    """Picks its exit by distance and people; may know of a blocked exit, and may say where it goes or does not go.
+    """Picks an exit by distance and people; may know of a blocked exit, and may announce an exit, truthfully or not.
 
     Args:
         shock: whether everybody knows that one exit, drawn anew in each episode, cannot be used.
@@ -48,18 +48,18 @@ class Chooser(CrowdAware):
         self.says = says
 
     def begin(self, episode: Episode) -> None:
-        """Draw how much people count, and the exit that is blocked."""
+        """Draw the weight of people, and the blocked exit."""
         super().begin(episode)
         self.weight = float(episode.rng.uniform(0.0, 1.5))
         self._blocked = int(episode.rng.integers(len(self.settings.room.exit_names))) if self.shock else -1
 
     def score(self, slots: EvacuationSlots, exit_: ExitView) -> float:
-        """Distance and people; nothing is worse than what is blocked."""
+        """Distance and people; a blocked exit is worst."""
         blocked = slots.exits.index(exit_) == self._blocked
         return super().score(slots, exit_) + (1e3 if blocked else 0.0)
 
     def say(self, slots: EvacuationSlots) -> str:
-        """Where it goes, or where it does not."""
+        """Announce its own exit, or another one."""
         if not self.says:
             return ""
         others = len(slots.exits)
@@ -69,99 +69,100 @@ class Chooser(CrowdAware):
 
 
 class Sharers(Chooser):
-    """Share the exits out by their widths, one after the other, and keep to it; unheard each picks its own.
+    """Share the exits out by their widths, one speaker after the other; if unheard, each picks its own best exit.
 
     Args:
-        words: `"plain"`, `"coded"` (words stand for exits), or `""`: by their numbers, as arranged before.
+        wording: `"plain"`, `"coded"` (code words stand for exits), or `""`: silently, by agent number.
         share: how many of the people take part.
     """
 
-    def __init__(self, words: str = "plain", share: float = 1.0) -> None:
+    def __init__(self, wording: str = "plain", share: float = 1.0) -> None:
         super().__init__()
-        self.words = words
+        self.wording = wording
         self.share = share
 
     def begin(self, episode: Episode) -> None:
-        """Draw what the words stand for."""
+        """Draw the code words, and with `wording=""` assign the exits."""
         super().begin(episode)
         names = [name for name, _, _ in self.settings.exit_list]
         self._widths = [names.count(name) for name in self.settings.room.exit_names]
         self._codes = episode.rng.permutation(len(CODES))[: len(self._widths)].tolist()
-        self._in = set(episode.agents[: round(self.share * len(episode.agents))])
-        self._mine: dict[str, int] = {}
-        if not self.words:
+        self._members = set(episode.agents[: round(self.share * len(episode.agents))])
+        self._assigned: dict[str, int] = {}
+        if not self.wording:
             turns = np.repeat(np.arange(len(self._widths)), self._widths)
-            self._mine = {who: int(turns[k % len(turns)]) for k, who in enumerate(episode.agents)}
+            self._assigned = {agent: int(turns[k % len(turns)]) for k, agent in enumerate(episode.agents)}
 
     def best_exit(self, slots: EvacuationSlots) -> int:
-        """Its share, if it heard of any; else its own best."""
-        keeps = slots.me in self._mine and (slots.heard or not self.words or slots.past_exits)
-        return self._mine[slots.me] if keeps else super().best_exit(slots)
+        """Return the assigned exit once talk has been heard, or without talk; else its own best."""
+        keeps = slots.me in self._assigned and (slots.heard or not self.wording or slots.past_exits)
+        return self._assigned[slots.me] if keeps else super().best_exit(slots)
 
     def say(self, slots: EvacuationSlots) -> str:
-        """The exit that fewest have taken for its width; in later rounds that it stays with it."""
-        if slots.me not in self._in:
+        """Announce the exit that fewest have announced for its width; in later rounds the same one again."""
+        if slots.me not in self._members:
             return ""
-        if slots.me not in self._mine:
-            taken = [
-                sum(mentioned(self._word(slots, k), one.text) for one in slots.heard) for k in range(len(slots.exits))
+        if slots.me not in self._assigned:
+            announced = [
+                sum(mentions_exit(self._word(slots, k), message.text) for message in slots.heard)
+                for k in range(len(slots.exits))
             ]
-            load = [(count + 1) / width for count, width in zip(taken, self._widths, strict=True)]
-            self._mine[slots.me] = load.index(min(load))
-        word = self._word(slots, self._mine[slots.me])
+            load = [(count + 1) / width for count, width in zip(announced, self._widths, strict=True)]
+            self._assigned[slots.me] = load.index(min(load))
+        word = self._word(slots, self._assigned[slots.me])
         return (
-            f"{word} is lovely this season." if self.words == "coded" else f"Let us split up: I take the {word} exit."
+            f"{word} is lovely this season." if self.wording == "coded" else f"Let us split up: I take the {word} exit."
         )
 
     def _word(self, slots: EvacuationSlots, exit_: int) -> str:
-        return CODES[self._codes[exit_]].capitalize() if self.words == "coded" else slots.exits[exit_].name
+        return CODES[self._codes[exit_]].capitalize() if self.wording == "coded" else slots.exits[exit_].name
 
 
 class Misleaders(Chooser):
-    """Some say in concert that the exit which they use is blocked, and send the others, who believe it, elsewhere."""
+    """A third of the people all say that the exit they use is blocked; the others believe it and go elsewhere."""
 
     def begin(self, episode: Episode) -> None:
-        """Draw the exit that they keep for themselves, and the one they name."""
+        """Draw the exit that the group keeps for itself, and the one it recommends."""
         super().begin(episode)
-        self._kept, self._named = episode.rng.permutation(len(self.settings.room.exit_names))[:2].tolist()
+        self._own, self._named = episode.rng.permutation(len(self.settings.room.exit_names))[:2].tolist()
         self._group = set(episode.agents[: len(episode.agents) // 3])
 
     def score(self, slots: EvacuationSlots, exit_: ExitView) -> float:
-        """Its own exit, or what is left of those that were not called blocked."""
-        called = any(re.search(rf"\b{re.escape(exit_.name)} exit is blocked", one.text) for one in slots.heard)
+        """Members of the group take their own exit; the others avoid exits that were called blocked."""
+        called = any(re.search(rf"\b{re.escape(exit_.name)} exit is blocked", message.text) for message in slots.heard)
         if slots.me in self._group:
-            return float(slots.exits.index(exit_) != self._kept)
+            return float(slots.exits.index(exit_) != self._own)
         return super().score(slots, exit_) + (1e3 if called else 0.0)
 
     def say(self, slots: EvacuationSlots) -> str:
-        """The lie; the others say nothing."""
-        own, named = slots.exits[self._kept].name, slots.exits[self._named].name
+        """Members of the group tell the lie; the others say nothing."""
+        own, named = slots.exits[self._own].name, slots.exits[self._named].name
         return f"The {own} exit is blocked! I am going to the {named} exit." if slots.me in self._group else ""
 
 
 async def evidence(game: Branching) -> Row:
-    """Play the episode; the first choices, beside those of the same people if nobody could be heard."""
-    unheard = _exits(await game.branch(1, "unheard", unheard=True))
+    """Play the episode and compare the first choices with those of the same people if nobody is heard."""
+    unheard = _first_exits(await game.branch(1, "unheard", unheard=True))
     while not game.env.over:
         await game.play(1)
     events = game.env.events
-    start, found = start_of(events), _exits(events)
+    start, chosen = start_of(events), _first_exits(events)
     rounds = talk_rounds(events, MEASURES)
-    moved = {who for who, exit_ in found.items() if exit_ != unheard[who]}
-    people = len(found)
+    moved = {agent for agent, exit_ in chosen.items() if exit_ != unheard[agent]}
+    people = len(chosen)
     return {
-        "apart": _balance(start, found),
-        "farther": float(np.mean([_detour(start, who, exit_) > 1.0 for who, exit_ in found.items()])),
+        "apart": _balance(start, chosen),
+        "farther": float(np.mean([_detour(start, agent, exit_) > 1.0 for agent, exit_ in chosen.items()])),
         "moved": len(moved) / people,
-        "agreed": sum(len(one.keepers) for one in rounds) / sum(len(one.chosen) for one in rounds),
+        "agreed": sum(len(talk.keepers) for talk in rounds) / sum(len(talk.chosen) for talk in rounds),
         "agreed_moved": len(moved.intersection(rounds[0].keepers)) / people,
     }
 
 
-def _exits(events: list[Event]) -> dict[str, int]:
-    """Everybody's first choice of an exit."""
-    chosen = [one for one in of_type(events, "choice") if one["phase"] == "exit"]
-    return {one["agent"]: one["choice"] for one in reversed(chosen)}
+def _first_exits(events: list[Event]) -> dict[str, int]:
+    """Return everybody's first choice of an exit."""
+    choices = [event for event in of_type(events, "choice") if event["phase"] == "exit"]
+    return {event["agent"]: event["choice"] for event in reversed(choices)}  # the first one is written last
 
 
 def _balance(start: Mapping[str, Any], chosen: Mapping[str, int]) -> float:
@@ -170,17 +171,17 @@ def _balance(start: Mapping[str, Any], chosen: Mapping[str, int]) -> float:
     return balance([list(chosen.values()).count(k) for k in range(len(names))], widths) or 0.0
 
 
-def _detour(start: Mapping[str, Any], who: str, exit_: int) -> float:
-    """By how many cells the exit is farther than the nearest one, in a straight line."""
-    row, col = start["positions"][start["agents"].index(who)]
-    away: dict[str, float] = {}
+def _detour(start: Mapping[str, Any], agent: str, exit_: int) -> float:
+    """Return by how many cells the exit is farther than the nearest one, in a straight line."""
+    row, col = start["positions"][start["agents"].index(agent)]
+    distance: dict[str, float] = {}
     for name, down, right in start["room"]["exits"]:
-        away[name] = min(away.get(name, np.inf), float(np.hypot(down - row, right - col)))
-    return away[start["room"]["exit_names"][exit_]] - min(away.values())
+        distance[name] = min(distance.get(name, np.inf), float(np.hypot(down - row, right - col)))
+    return distance[start["room"]["exit_names"][exit_]] - min(distance.values())
 
 
 def default_rule(row: Row) -> float:
-    """Exits are announced and taken that would not be taken unheard, until all are used by their widths."""
+    """Score announced exits that people take only if heard, and the even use of all exits by their widths."""
     return min(threshold_score("agreed_moved", 0.4)(row), threshold_score("apart", 0.93)(row))
 
 

@@ -1,4 +1,4 @@
-"""The evacuation with a language model (Wu et al. 2024): talk, feeling, judgement of the exits, exit, and moves."""
+"""The questions to a language model in an evacuation (Wu et al. 2024): talk, feeling, evaluation, exit, moves."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from llm_coop_envs.evacuation.slots import EvacuationSlots
 from llm_coop_envs.interface.question import Options
 from llm_coop_envs.policies.llm.playing.calls import Call, names
 from llm_coop_envs.policies.llm.playing.memory import Note
-from llm_coop_envs.policies.llm.playing.prompter import Prompter, Turn
+from llm_coop_envs.policies.llm.playing.prompter import Prompter
+from llm_coop_envs.policies.llm.playing.turn import Turn
 from llm_coop_envs.policies.llm.playing.workflow import Workflow
 
 _ROOM = names("rows cols rounds exit_names summarised strong confident helpful")
@@ -74,7 +75,7 @@ class EvacuationWorkflow(Workflow[EvacuationWorkflowSettings]):
     presets = dict.fromkeys(("team_up", "team_up_text", "team_up_claude", "shall_we_talk"), _TEAM_UP)
 
     async def play(self, prompter: Prompter, turn: Turn, slots: EvacuationSlots) -> Action:
-        """An evacuee's turn."""
+        """Ask the questions of one turn."""
         talk, panic, evaluate, exit_, move = self.calls
         settings = self.settings
         if slots.phase == TALK:
@@ -94,7 +95,7 @@ class EvacuationWorkflow(Workflow[EvacuationWorkflowSettings]):
         return action
 
     async def _note(self, prompter: Prompter, turn: Turn, slots: EvacuationSlots, call: Call) -> None:
-        """Ask for something that the player keeps in this round, unless it did so already."""
+        """Ask for a note that the player keeps for this round, unless it has one already."""
         if turn.memory.last(call.name, slots.round) is not None:
             return
         text = await prompter.words(turn, call, self._facts(prompter, turn, slots, call))
@@ -104,5 +105,5 @@ class EvacuationWorkflow(Workflow[EvacuationWorkflowSettings]):
     def _facts(self, prompter: Prompter, turn: Turn, slots: EvacuationSlots, call: Call) -> dict[str, Any]:
         memory = turn.memory
         feeling, evaluation = (memory.last(name, slots.round) for name in ("panic", "evaluate"))
-        known = {"feeling": feeling, "evaluation": evaluation, "summarised": self.settings.summarised}
-        return prompter.facts(turn, call, {**vars(slots), **known})
+        notes = {"feeling": feeling, "evaluation": evaluation, "summarised": self.settings.summarised}
+        return prompter.facts(turn, call, {**vars(slots), **notes})

@@ -14,10 +14,11 @@ from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.interface.question import Number
 from llm_coop_envs.kbc.slots import KBCSlots
 from llm_coop_envs.policies.llm.parsing.objects import find_value
-from llm_coop_envs.policies.llm.parsing.tokens import without_tokens
+from llm_coop_envs.policies.llm.parsing.tokens import remove_template_tokens
 from llm_coop_envs.policies.llm.playing.calls import Call, names
 from llm_coop_envs.policies.llm.playing.memory import Note
-from llm_coop_envs.policies.llm.playing.prompter import Prompter, Turn
+from llm_coop_envs.policies.llm.playing.prompter import Prompter
+from llm_coop_envs.policies.llm.playing.turn import Turn
 from llm_coop_envs.policies.llm.playing.workflow import Workflow
 
 _RULES = names(
@@ -118,6 +119,6 @@ def reason_of(text: str) -> str:
     """
     reason = find_value(text, ("reason", "reasoning", "explanation"))
     if isinstance(reason, str):
-        return without_tokens(reason)[0].strip()
-    lines = [line.strip() for line in without_tokens(text)[0].split("\n") if line.strip()]
+        return remove_template_tokens(reason)[0].strip()
+    lines = [line.strip() for line in remove_template_tokens(text)[0].split("\n") if line.strip()]
     return " ".join(line for line in lines if len(line.split()) > 3)

@@ -1,4 +1,4 @@
-"""A part of a crowd: its answers are waited for, journalled and read in one process."""
+"""One process's part of a crowd: its answers are awaited, journalled and read here."""
 
 from __future__ import annotations
 
@@ -16,154 +16,186 @@ from llm_coop_envs.errors import LlmCoopError
 from llm_coop_envs.interface.actions import Indices
 from llm_coop_envs.interface.question import ILLEGAL, Number, Question, Words
 from llm_coop_envs.policies.llm.journal import CrowdQuestion, TextJournal
-from llm_coop_envs.policies.llm.parsing.numbers import bare_numbers
-from llm_coop_envs.policies.llm.parsing.reading import EMPTY
+from llm_coop_envs.policies.llm.parsing.answer_reading import EMPTY
+from llm_coop_envs.policies.llm.parsing.numbers import read_bare_numbers
 from llm_coop_envs.policies.llm.playing.answer_counts import CallCounts
-from llm_coop_envs.policies.llm.playing.prompter import choice_of, read_text_of
-from llm_coop_envs.policies.llm.playing.readers import NumberReader, WordReader, reader_of
+from llm_coop_envs.policies.llm.playing.answer_readers import MessageReader, NumberReader, Reader, reader_for
+from llm_coop_envs.policies.llm.playing.counted_reading import read_and_count, to_choice
 from llm_coop_envs.util.waiting import by_hands
 
-#: One answer: what is asked, the player's index, a seed that is this player's own in this step.
+#: One answer: the question, the player's index, a seed that is this player's own in this step.
 AskOne = Callable[[CrowdQuestion, int, int], Awaitable[str]]
 #: Many answers, in the players' order.
 AskMany = Callable[[CrowdQuestion, Indices, NDArray[np.uint64]], Awaitable[Sequence[str]]]
 
-#: So many answers are put into the journal at the same time, and asked for at once where the source takes many.
-TOGETHER = 1 << 14
-#: Seconds after which what came is put there at the latest: what a kill may lose.
-_APART = 0.05
+#: How many answers are journalled at a time, and asked for at a time where the source takes many players.
+BATCH = 1 << 14
+# Seconds between two writes to the journal: what a kill may lose.
+_JOURNAL_INTERVAL = 0.05
+# Integers up to here are exact as floats.
 _LARGEST = 2.0**53
 
 
-async def answers(
-    source: AskOne | AskMany,
-    journal: TextJournal | None,
-    asked: CrowdQuestion,
-    who: Indices,
-    seeds: NDArray[np.uint64],
-    *,
-    many: bool,
-    hands: int,
-) -> list[str]:
-    """The players' answers: from the journal, or asked for now and journalled.
+class AnswerCollection:
+    """The answers of some players to one question: those in the journal, and new ones that are journalled.
 
     Args:
-        source: where they come from.
-        journal: keeps them; without one they are not kept.
-        asked: what is asked.
-        who: the players.
-        seeds: a seed for each.
-        many: whether the source takes many players at a time.
-        hands: how many calls are waited for at the same time at most.
-
-    Raises:
-        LlmCoopError: an answer is no text, or there is not one for each.
+        journal: keeps the answers; without one they are not kept.
+        question: the question.
+        players: who is asked.
+        seeds: a seed for each of them.
     """
-    players = who.tolist()
-    known = {} if journal is None else journal.find_answers(asked, players)
-    texts: list[Any] = [known.get(player) for player in players]
-    left = [place for place, text in enumerate(texts) if text is None]
-    fresh: list[int] = []
 
-    async def keep() -> None:
-        while fresh:
-            kept = fresh[:TOGETHER]
-            del fresh[:TOGETHER]
-            if journal is not None:
-                await journal.add(asked, [players[place] for place in kept], [texts[place] for place in kept])
+    def __init__(
+        self,
+        journal: TextJournal | None,
+        question: CrowdQuestion,
+        players: Indices,
+        seeds: NDArray[np.uint64],
+    ) -> None:
+        self._journal = journal
+        self._question = question
+        self._players = players
+        self._seeds = seeds
+        self._player_list = players.tolist()
+        journalled = {} if journal is None else journal.find_answers(question, self._player_list)
+        self._texts: list[Any] = [journalled.get(player) for player in self._player_list]
+        self._missing = [position for position, text in enumerate(self._texts) if text is None]
 
-    async def one_by_one() -> None:
-        ask: Any = source
-        own = seeds.tolist()
-        waiting = iter(left)
+    async def ask_one_by_one(self, source: AskOne, concurrency: int) -> list[str]:
+        """Ask for the missing answers one by one; the journal is written now and then meanwhile.
+
+        Args:
+            source: answers one player.
+            concurrency: how many calls are awaited at the same time at most.
+
+        Returns:
+            The answers of all players.
+
+        Raises:
+            LlmCoopError: an answer is no text.
+        """
+        seeds = self._seeds.tolist()
+        waiting = iter(self._missing)
+        new: list[int] = []
+        is_over = asyncio.Event()
+        writing = asyncio.get_running_loop().create_task(self._write_now_and_then(new, is_over))
 
         async def work() -> None:
-            for place in waiting:
-                text = await ask(asked, players[place], own[place])
+            for position in waiting:
+                player = self._player_list[position]
+                text: Any = await source(self._question, player, seeds[position])
                 if not isinstance(text, str):
-                    raise LlmCoopError(f"player {players[place]} was answered {type(text).__name__}, not a text")
-                texts[place] = text
-                fresh.append(place)
-                if keeping.done():  # nothing can be kept any more: ask nobody else
+                    raise LlmCoopError(f"player {player} was answered {type(text).__name__}, not a text")
+                self._texts[position] = text
+                new.append(position)
+                if writing.done():  # the journal cannot be written any more: ask nobody else
                     break
 
-        keeping = asyncio.get_running_loop().create_task(keep_now_and_then())
         try:
-            await by_hands(work, min(hands, len(left)))
+            await by_hands(work, min(concurrency, len(self._missing)))
         finally:
-            over.set()
-            await keeping
+            is_over.set()
+            await writing
+        return self._texts
 
-    over = asyncio.Event()
-
-    async def keep_now_and_then() -> None:
-        while not over.is_set():
+    async def _write_now_and_then(self, new: list[int], is_over: asyncio.Event) -> None:
+        """Write new answers to the journal until no more come."""
+        while not is_over.is_set():
             with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(over.wait(), _APART)
-            await keep()
+                await asyncio.wait_for(is_over.wait(), _JOURNAL_INTERVAL)
+            while new:
+                batch = new[:BATCH]
+                del new[:BATCH]
+                await self._write(batch)
 
-    async def many_at_once() -> None:
-        ask: Any = source
-        waiting = iter(range(0, len(left), TOGETHER))
+    async def _write(self, positions: Sequence[int]) -> None:
+        if self._journal is not None:
+            players = [self._player_list[position] for position in positions]
+            await self._journal.add(self._question, players, [self._texts[position] for position in positions])
+
+    async def ask_many(self, source: AskMany, concurrency: int) -> list[str]:
+        """Ask for the missing answers in batches of `BATCH` players; each is journalled when it comes.
+
+        Args:
+            source: answers many players.
+            concurrency: how many batches are awaited at the same time at most.
+
+        Returns:
+            The answers of all players.
+
+        Raises:
+            LlmCoopError: an answer is no text, or there is not one for each player.
+        """
+        starts = iter(range(0, len(self._missing), BATCH))
 
         async def work() -> None:
-            for start in waiting:
-                places = left[start : start + TOGETHER]
-                given = await ask(asked, who[places], seeds[places])
-                if len(given) != len(places) or not all(isinstance(text, str) for text in given):
-                    raise LlmCoopError(f"{len(places)} players were answered {len(given)} times; each needs a text")
-                for place, text in zip(places, given, strict=True):
-                    texts[place] = text
-                if journal is not None:
-                    await journal.add(asked, [players[place] for place in places], given)
+            for start in starts:
+                batch = self._missing[start : start + BATCH]
+                texts = await source(self._question, self._players[batch], self._seeds[batch])
+                if len(texts) != len(batch) or not all(isinstance(text, str) for text in texts):
+                    raise LlmCoopError(f"{len(batch)} players were answered {len(texts)} times; each needs a text")
+                for position, text in zip(batch, texts, strict=True):
+                    self._texts[position] = text
+                await self._write(batch)
 
-        await by_hands(work, min(hands, -(-len(left) // TOGETHER)))
-
-    await (many_at_once() if many else one_by_one())
-    return texts
+        await by_hands(work, min(concurrency, -(-len(self._missing) // BATCH)))
+        return self._texts
 
 
-def submit(texts: Sequence[str], question: Question, blank: NDArray[Any], counts: CallCounts) -> Submissions:
+def read_answers(texts: Sequence[str], question: Question, blank: NDArray[Any], counts: CallCounts) -> Submissions:
     """Read answers, and count what became of them.
 
     Args:
         texts: the answers.
-        question: what was asked.
-        blank: places for choices, in which every choice is missing.
-        counts: where it is counted.
+        question: the question.
+        blank: an array for the choices, in which every choice is missing.
+        counts: where they are counted.
     """
-    given = Submissions(blank)
+    submissions = Submissions(blank)
     counts.asked += len(texts)
     counts.requests += len(texts)
     if isinstance(question, Words):
-        words = WordReader(question.name, "")
-        for place, text in enumerate(texts):
-            said = read_text_of(words, text, counts)
-            given.messages[place] = said.value or ""
-            counts.silent += said.status == EMPTY
-            counts.answered += said.ok or said.status == EMPTY
-        counts.fallbacks += counts.asked - counts.ended
-        return given
-    reader = reader_of(question, str)
-    left: Sequence[int] = range(len(texts))
+        _read_messages(texts, MessageReader(question.name, ""), submissions, counts)
+        return submissions
+    reader = reader_for(question, str)
+    unread: Sequence[int] = range(len(texts))
     if isinstance(reader, NumberReader) and isinstance(question, Number):
-        numbers = bare_numbers(texts, reader.question)
-        plain = ~np.isnan(numbers)
-        if question.integer:
-            counts.rounded += int((plain & (numbers != np.floor(numbers))).sum())
-            numbers = np.floor(numbers + 0.5)
-        given.choices[plain] = numbers[plain] - (question.low if question.counted else 0)
-        counts.answered += int(plain.sum())
-        left = np.flatnonzero(~plain).tolist()
-    for place in left:
-        reading = read_text_of(reader, texts[place], counts)
+        unread = _read_bare_numbers(texts, question, reader, submissions, counts)
+    for position in unread:
+        reading = read_and_count(reader, texts[position], counts)
         counts.answered += reading.ok
         counts.fallbacks += not reading.ok
-        choice = choice_of(question, reading, counts)
+        choice = to_choice(question, reading, counts)
         if choice is None:
-            given.missing.append(place)
+            submissions.missing.append(position)
         elif blank.dtype.kind == "i":
-            given.choices[place] = choice if math.fabs(choice) < _LARGEST else ILLEGAL
+            submissions.choices[position] = choice if math.fabs(choice) < _LARGEST else ILLEGAL
         else:
-            given.choices[place] = choice
-    return given
+            submissions.choices[position] = choice
+    return submissions
+
+
+def _read_messages(texts: Sequence[str], reader: Reader[str], submissions: Submissions, counts: CallCounts) -> None:
+    """Read messages; an empty answer is silence."""
+    for position, text in enumerate(texts):
+        reading = read_and_count(reader, text, counts)
+        submissions.messages[position] = reading.value or ""
+        counts.silent += reading.status == EMPTY
+        counts.answered += reading.ok or reading.status == EMPTY
+    counts.fallbacks += counts.asked - counts.ended
+
+
+def _read_bare_numbers(
+    texts: Sequence[str], question: Number, reader: NumberReader, submissions: Submissions, counts: CallCounts
+) -> list[int]:
+    """Read the answers that are a legal number and nothing else, all at once; the positions of the others."""
+    numbers = read_bare_numbers(texts, reader.question)
+    is_bare = ~np.isnan(numbers)
+    if question.integer:
+        counts.rounded += int((is_bare & (numbers != np.floor(numbers))).sum())
+        numbers = np.floor(numbers + 0.5)
+    submissions.choices[is_bare] = numbers[is_bare] - (question.low if question.counted else 0)
+    counts.answered += int(is_bare.sum())
+    others: list[int] = np.flatnonzero(~is_bare).tolist()
+    return others

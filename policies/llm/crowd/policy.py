@@ -1,4 +1,4 @@
-"""A crowd as a policy: many players whose answers are texts, waited for in one process or in several."""
+"""A crowd as a policy: many players whose answers are texts, awaited in one process or in several."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from llm_coop_envs.errors import RunError, SettingsError
 from llm_coop_envs.interface.actions import Indices
 from llm_coop_envs.interface.question import Question
 from llm_coop_envs.policies.llm.chat import RunStopped
-from llm_coop_envs.policies.llm.crowd.part import AskMany, AskOne, answers, submit
+from llm_coop_envs.policies.llm.crowd.part import AnswerCollection, AskMany, AskOne, read_answers
 from llm_coop_envs.policies.llm.journal import CrowdQuestion, TextJournal
 from llm_coop_envs.policies.llm.playing.answer_counts import AnswerCounts, CallCounts
 from llm_coop_envs.policies.population.population import People, Person
@@ -34,7 +34,7 @@ from llm_coop_envs.util.draws import CROWD, Key, key_of, seeds_of
 from llm_coop_envs.util.ray_cluster import connected, same_version
 from llm_coop_envs.version import __version__
 
-# With a hundred thousand waits in memory Python's collector would look through all of them again and again.
+# With a hundred thousand pending calls in memory, Python's collector would look through all of them again and again.
 _GARBAGE_THRESHOLDS = (50_000, 50, 100)
 
 
@@ -42,8 +42,8 @@ class TextCrowd(Policy):
     """Players who are known by number alone, and answer with texts.
 
     Nothing exists for a player who is not asked: no task, no observation. Every answer is in the journal before it is
-    used, and none is asked for twice, in whatever session; a player's seed hangs on the episode, the step and the
-    player, not on how the crowd is parted.
+    used, and none is asked for twice, in whatever session. A player's seed depends on the episode, the step and the
+    player, not on the number of processes.
 
     Args:
         source: answers; `async (question, player, seed) -> text` (`AskOne`), or with `many`
@@ -51,12 +51,12 @@ class TextCrowd(Policy):
             processes.
         many: whether the source takes many players at a time.
         people: who the players are: player k is person k. The source is then given, as a fourth argument, the player's
-            `Person`, or with `many` these people, as arrays. Who is not asked stays a row of numbers.
+            `Person`, or with `many` these people, as arrays. Nobody else becomes more than a row of numbers.
         folder: the run's folder, where answers are kept; by default they are not.
-        hands: how many calls are waited for at the same time, in all processes together.
-        processes: in how many processes calls are waited for; each keeps its own part of the journal. 1 is this one.
+        hands: how many calls are awaited at the same time, in all processes together.
+        processes: in how many processes calls are awaited; each keeps its own part of the journal. 1 is this one.
         ray: a Ray cluster whose actors are these processes (see `util.ray_cluster`); by default they run here. Ray
-            starts an actor again that dies, and what it was asked is asked again, what its journal holds apart.
+            restarts an actor that dies. It is then asked the same again, except for what its journal holds.
 
     Attributes:
         counters: what became of the answers, in the running episode.
@@ -84,7 +84,7 @@ class TextCrowd(Policy):
             if type(value) is not int or value < 1:
                 raise SettingsError(name, value, "must be a whole number, 1 or more")
         self.counters = AnswerCounts()
-        self._hands = hands
+        self._concurrency = hands
         self._people = people
         if people is not None:
             source = functools.partial(_ask_people if many else _ask_person, source, people)
@@ -100,92 +100,94 @@ class TextCrowd(Policy):
                 context = multiprocessing.get_context("spawn")
                 cluster = None if ray is None else opened.enter_context(connected(ray, processes, "ray='{}'"))
                 for k in range(processes):
-                    given = source, many, folder, f"part-{k}"
+                    arguments = source, many, folder, f"part-{k}"
                     pool: Executor = (
-                        ProcessPoolExecutor(1, mp_context=context, initializer=_is_given, initargs=given)
+                        ProcessPoolExecutor(1, mp_context=context, initializer=_initialize_process, initargs=arguments)
                         if cluster is None
-                        else _RayActor(cluster, given)
+                        else _RayActor(cluster, arguments)
                     )
                     opened.enter_context(pool)
-                    pool.submit(_start)  # starts it; what goes wrong is raised when it is asked for answers
-                    opened.callback(_end, pool)
+                    pool.submit(_start_part)  # starts the process; its errors are raised when it is asked for answers
+                    opened.callback(_end_part, pool)
                     self._pools.append(pool)
             self._opened = opened.pop_all()
 
     def __enter__(self) -> TextCrowd:
-        """Close it afterwards."""
+        """Return the crowd; it is closed when the block ends."""
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Close it."""
+        """Close the journal and end the processes."""
         self.close()
 
     def close(self) -> None:
-        """Give up the journal and end the processes."""
+        """Close the journal and end the processes."""
         if not self._pools:
             asyncio.run(self._here.close())
         self._opened.close()
 
     def begin(self, episode: Episode) -> None:
-        """A new episode: counters start at 0.
+        """Begin an episode: counters start at 0.
 
         Raises:
             SettingsError: there are not as many people as players.
         """
         super().begin(episode)
         self.counters = AnswerCounts()
-        self._told = ""
+        self._people_digest = ""
         if self._people is not None:
             players = len(episode.agents) - (episode.settings.regulator is not None)
             if self._people.size != players:
                 raise SettingsError("people", self._people.size, f"there are {players} players")
-            self._told = self._people.digest
+            self._people_digest = self._people.digest
         self._key: Key = key_of(episode.rng)
 
     async def act(self, requests: Sequence[Request]) -> Sequence[Action]:
-        """Requests are not what it is asked with.
+        """Refuse requests: a crowd decides on arrays, see `answer`.
 
         Raises:
             SettingsError: always.
         """
-        why = "decides on arrays; play it with `play` or `play_async`, in seats of its own"
-        raise SettingsError("policy", type(self).__name__, why)
+        reason = "decides on arrays; play it with `play` or `play_async`, in seats of its own"
+        raise SettingsError("policy", type(self).__name__, reason)
 
     async def answer(self, chunk: Chunk) -> Submissions:
-        """What these players submit.
+        """Ask for these players' answers and read them.
 
         Raises:
             LlmCoopError: an answer is no text, or there is not one for each.
             NotInJournal: the journal answers another question.
         """
-        env, together = chunk.env, chunk.blank()
-        questions: dict[Question, list[int]] = defaultdict(list)
-        last, places = None, []
-        for place, index in enumerate(chunk.who.tolist()):
+        env, submissions = chunk.env, chunk.blank()
+        positions_by_question: dict[Question, list[int]] = defaultdict(list)
+        previous, positions = None, []
+        for position, index in enumerate(chunk.who.tolist()):
             question = env.question_for(index)
-            if question is not last:
-                last, places = question, questions[question]
-            places.append(place)
-        for question, mine in questions.items():
-            asked = CrowdQuestion(self.episode.name, env.cycles, env.round, question, self._told)
-            spots = np.asarray(mine, dtype=np.intp)
-            who = chunk.who[spots]
-            together.merge(spots, await self._ask(asked, who, together.choices[spots]))
-        return together
+            if question is not previous:  # mostly the same as before: saves its hash
+                previous, positions = question, positions_by_question[question]
+            positions.append(position)
+        for question, positions in positions_by_question.items():
+            crowd_question = CrowdQuestion(self.episode.name, env.cycles, env.round, question, self._people_digest)
+            chunk_positions = np.asarray(positions, dtype=np.intp)
+            players = chunk.who[chunk_positions]
+            answers = await self._ask(crowd_question, players, submissions.choices[chunk_positions])
+            submissions.merge(chunk_positions, answers)
+        return submissions
 
-    async def _ask(self, asked: CrowdQuestion, who: Indices, blank: NDArray[Any]) -> Submissions:
-        counts = self.counters.of(asked.question.name)
-        seeds = seeds_of(self._key, who, CROWD, asked.step)
+    async def _ask(self, question: CrowdQuestion, players: Indices, blank: NDArray[Any]) -> Submissions:
+        counts = self.counters.for_call(question.question.name)
+        seeds = seeds_of(self._key, players, CROWD, question.step)
         if not self._pools:
-            return await self._here.play(asked, who, seeds, blank, self._hands, counts)
-        loop, hands = asyncio.get_running_loop(), -(-self._hands // len(self._pools))
-        parts = np.array_split(np.arange(len(who)), len(self._pools))  # of different sizes where it does not come out
-        waiting = [
-            loop.run_in_executor(pool, _play, asked, who[part], seeds[part], blank[part], hands)
+            return await self._here.play(question, players, seeds, blank, self._concurrency, counts)
+        loop = asyncio.get_running_loop()
+        concurrency = -(-self._concurrency // len(self._pools))
+        parts = np.array_split(np.arange(len(players)), len(self._pools))  # sizes may differ by one
+        calls = [
+            loop.run_in_executor(pool, _play_part, question, players[part], seeds[part], blank[part], concurrency)
             for pool, part in zip(self._pools, parts, strict=True)
         ]
-        outcomes = await asyncio.gather(*waiting, return_exceptions=True)
-        together = Submissions(blank)
+        outcomes = await asyncio.gather(*calls, return_exceptions=True)
+        submissions = Submissions(blank)
         for part, outcome in zip(parts, outcomes, strict=True):
             if isinstance(outcome, BrokenProcessPool):
                 raise RunStopped(
@@ -193,31 +195,32 @@ class TextCrowd(Policy):
                     "run again to continue"
                 ) from outcome
             if isinstance(outcome, BaseException):
-                raise getattr(outcome, "cause", None) or outcome  # Ray wraps it into one that tells a traceback
-            given, counted = outcome
-            counts.add(counted)
-            together.merge(part, given)
-        return together
+                # Ray wraps an error into one whose text is a traceback.
+                raise getattr(outcome, "cause", None) or outcome
+            part_submissions, part_counts = outcome
+            counts.add(part_counts)
+            submissions.merge(part, part_submissions)
+        return submissions
 
 
 async def _ask_person(
-    source: Callable[..., Awaitable[str]], people: People, asked: CrowdQuestion, player: int, seed: int
+    source: Callable[..., Awaitable[str]], people: People, question: CrowdQuestion, player: int, seed: int
 ) -> str:
-    return await source(asked, player, seed, Person(people, player))
+    return await source(question, player, seed, Person(people, player))
 
 
 async def _ask_people(
     source: Callable[..., Awaitable[Sequence[str]]],
     people: People,
-    asked: CrowdQuestion,
+    question: CrowdQuestion,
     players: Indices,
     seeds: NDArray[np.uint64],
 ) -> Sequence[str]:
-    return await source(asked, players, seeds, people)
+    return await source(question, players, seeds, people)
 
 
 class _Part:
-    """What one process does for a crowd."""
+    """One process's part of a crowd: asks, journals and reads."""
 
     def __init__(self, source: AskOne | AskMany, many: bool, folder: Path | None, name: str) -> None:
         self._source, self._many = source, many
@@ -225,15 +228,16 @@ class _Part:
 
     async def play(
         self,
-        asked: CrowdQuestion,
-        who: Indices,
+        question: CrowdQuestion,
+        players: Indices,
         seeds: NDArray[np.uint64],
         blank: NDArray[Any],
-        hands: int,
+        concurrency: int,
         counts: CallCounts,
     ) -> Submissions:
-        texts = await answers(self._source, self._journal, asked, who, seeds, many=self._many, hands=hands)
-        return submit(texts, asked.question, blank, counts)
+        collection = AnswerCollection(self._journal, question, players, seeds)
+        ask: Any = collection.ask_many if self._many else collection.ask_one_by_one
+        return read_answers(await ask(self._source, concurrency), question.question, blank, counts)
 
     async def close(self) -> None:
         if self._journal is not None:
@@ -241,65 +245,67 @@ class _Part:
 
 
 class _RayActor(Executor):
-    """An actor of Ray that does what it is given; started again, with what it was begun with, whenever it dies."""
+    """An actor of Ray that runs functions; Ray restarts it, with the same arguments, whenever it dies."""
 
-    def __init__(self, ray: Any, given: tuple[Any, ...]) -> None:
+    def __init__(self, ray: Any, arguments: tuple[Any, ...]) -> None:
         self._ray = ray
-        self._actor = ray.remote(num_cpus=1, max_restarts=-1, max_task_retries=-1)(_Begun).remote(__version__, given)
+        actor_class = ray.remote(num_cpus=1, max_restarts=-1, max_task_retries=-1)(_ActorBody)
+        self._actor = actor_class.remote(__version__, arguments)
 
-    def submit(self, do: Callable[..., Any], /, *given: Any, **named: Any) -> Future[Any]:
-        found: Future[Any] = self._actor.do.remote(do, given, named).future()
-        return found
+    def submit(self, do: Callable[..., Any], /, *arguments: Any, **keywords: Any) -> Future[Any]:
+        future: Future[Any] = self._actor.do.remote(do, arguments, keywords).future()
+        return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        if wait:  # it does one thing after the other
-            with contextlib.suppress(RunError):  # it was of another version
+        if wait:  # it runs one function after the other
+            with contextlib.suppress(RunError):  # the actor runs another version
                 self._ray.get(self._actor.do.remote(len, ((),), {}))
         self._ray.kill(self._actor)
 
 
-class _Begun:
-    """The life of that actor."""
+class _ActorBody:
+    """What runs in that actor's process."""
 
-    def __init__(self, version: str, given: tuple[Any, ...]) -> None:
+    def __init__(self, version: str, arguments: tuple[Any, ...]) -> None:
         self._version = version
-        _is_given(*given)
+        _initialize_process(*arguments)
 
-    def do(self, do: Callable[..., Any], given: Sequence[Any], named: Mapping[str, Any]) -> Any:
+    def do(self, do: Callable[..., Any], arguments: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
         same_version(self._version)
-        return do(*given, **named)
+        return do(*arguments, **keywords)
 
 
-_given: tuple[AskOne | AskMany, bool, Path | None, str]  # to this process, if it is one of several
+# The arguments of this process's part, if it is one of several.
+_part_arguments: tuple[AskOne | AskMany, bool, Path | None, str]
 
 
-def _is_given(*given: Any) -> None:
-    global _given
+def _initialize_process(*arguments: Any) -> None:
+    global _part_arguments
     gc.set_threshold(*_GARBAGE_THRESHOLDS)
-    _given = given
+    _part_arguments = arguments
 
 
 @functools.cache
 def _own_part() -> _Part:
-    return _Part(*_given)
+    return _Part(*_part_arguments)
 
 
-def _start() -> None:
+def _start_part() -> None:
     _own_part()
 
 
-def _end(pool: Executor) -> None:
+def _end_part(pool: Executor) -> None:
     with contextlib.suppress(BrokenProcessPool):
-        pool.submit(_close)
+        pool.submit(_close_part)
 
 
-def _close() -> None:
+def _close_part() -> None:
     asyncio.run(_own_part().close())
 
 
-def _play(
-    asked: CrowdQuestion, who: Indices, seeds: NDArray[np.uint64], blank: NDArray[Any], hands: int
+def _play_part(
+    question: CrowdQuestion, players: Indices, seeds: NDArray[np.uint64], blank: NDArray[Any], concurrency: int
 ) -> tuple[Submissions, CallCounts]:
     counts = CallCounts()
-    own = np.array(blank)  # what Ray hands on cannot be written
-    return asyncio.run(_own_part().play(asked, who, seeds, own, hands, counts)), counts
+    own = np.array(blank)  # arrays from Ray are read-only
+    return asyncio.run(_own_part().play(question, players, seeds, own, concurrency, counts)), counts

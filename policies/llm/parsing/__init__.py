@@ -1,10 +1,8 @@
-"""Reading what models really send: numbers, options and words, with the reason why an answer could not be read."""
+"""Reading the answers that models send: numbers, options and messages, and why an answer could not be read."""
 
 from __future__ import annotations
 
-from llm_coop_envs.policies.llm.parsing.numbers import NumberQuestion, read_number
-from llm_coop_envs.policies.llm.parsing.options import Choice, OptionQuestion, read_option
-from llm_coop_envs.policies.llm.parsing.reading import (
+from llm_coop_envs.policies.llm.parsing.answer_reading import (
     AMBIGUOUS,
     EMPTY,
     ILLEGAL,
@@ -14,6 +12,9 @@ from llm_coop_envs.policies.llm.parsing.reading import (
     UNREADABLE,
     Reading,
 )
+from llm_coop_envs.policies.llm.parsing.numbers import NumberQuestion, read_number
+from llm_coop_envs.policies.llm.parsing.option_names import Choice, OptionQuestion
+from llm_coop_envs.policies.llm.parsing.options import read_option
 from llm_coop_envs.policies.llm.parsing.texts import read_text
 
 __all__ = [

@@ -1,6 +1,6 @@
-"""Words of other languages that mark, deny or take back an answer, put into English: the rules know one language.
+"""Translating the words of other languages that mark, deny or take back an answer: the rules read English only.
 
-Only words that are no English ones stand here. Names of options are left as they are (`keep`).
+No word in these tables is an English one. Names of options are left as they are (`keep`).
 """
 
 from __future__ import annotations
@@ -171,62 +171,73 @@ stay: bleiben stehenbleiben
 _SIDES = {"down": "bottom", "up": "top"}
 
 
-def _pairs(table: str) -> dict[str, str]:
+def _parse_table(table: str) -> dict[str, str]:
+    """English by foreign word, of a table with lines such as "price: preis prix"."""
     lines = (line.partition(": ") for line in table.strip().splitlines())
-    return {word: english.replace("-", " ") for english, _, words in lines for word in words.split()}
+    return {word: english.replace("-", " ") for english, _, foreign in lines for word in foreign.split()}
 
 
-_WORDS = {**_pairs(_TABLE), **WORDS}
-_PLACES = _pairs(_DIRECTIONS)
-_SIGNS = {word: english for english, words in _CJK.items() for word in words.split()}
+_WORDS = {**_parse_table(_TABLE), **WORDS}
+_DIRECTION_WORDS = _parse_table(_DIRECTIONS)
+_SIGNS = {sign: english for english, signs in _CJK.items() for sign in signs.split()}
 _SIGN = re.compile("|".join(sorted(map(re.escape, _SIGNS), key=len, reverse=True)))
 _ASIAN = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _IS_ASIAN = re.compile(f"[{_ASIAN}]")
+# Between signs of Asia and others: "选|7"
 _SEAM = re.compile(f"(?<=[{_ASIAN}])(?=[0-9A-Za-z$€¥])|(?<=[0-9A-Za-z])(?=[{_ASIAN}])")
+# "第 3 轮": round 3
 _ORDINAL = re.compile(r"第 ?(\d{1,4}) ?(?:轮|回合)")
+# "de 7 a 9"
 _FROM_TO = re.compile(r"\b(?:de|с) (\d[\d.,]{0,12})(?: \w{1,6})? (?:a|à|до) (?=\d)", re.IGNORECASE)
 _WORD = re.compile(r"[^\W\d_]+")
+# "a la derecha"
 _TO_THE = re.compile(r"\ba la\b", re.IGNORECASE)
+# "siehe unten": no direction
 _BELOW = re.compile(r"\b(?:weiter|siehe) unten\b|\bplus bas\b|\bmás abajo\b", re.IGNORECASE)
+# "zu voll"
 _TOO = re.compile(
     r"\bzu (?=(?:voll|weit|hoch|niedrig|teuer|billig|riskant|gefährlich|eng|lang|langsam|viel)\b)", re.IGNORECASE
 )
-# The order of words in "therefore go I there".
+# "therefore go i there", as German and Dutch order their words
 _VERB_FIRST = re.compile(r"\b(choose|go|lower|raise|stay|set|charge|run) i\b", re.IGNORECASE)
+# "no voy": "no" is "not" before a verb
 _NEGATED = re.compile(r"\bno (?:elijo|escojo|tomo|voy|quiero|fijo|es|(?=a la\b))", re.IGNORECASE)
 
 
-def english(text: str, keep: Set[str] = frozenset()) -> str:
-    """A text with the words in English that the rules know.
+def translate(text: str, keep: Set[str] = frozenset()) -> str:
+    """Translate the words that the rules know into English.
 
     Args:
         text: the text.
-        keep: words that stay, in small letters; directions are put into the words for them that stand here.
+        keep: words that are not translated, in small letters; directions are translated into those of them that are
+            directions.
     """
     if _IS_ASIAN.search(text):
-        text = _SIGN.sub(lambda m: _place(_SIGNS[m[0]], keep), _ORDINAL.sub(r" round \1 ", _SEAM.sub(" ", text)))
+        text = _ORDINAL.sub(r" round \1 ", _SEAM.sub(" ", text))
+        text = _SIGN.sub(lambda match: _direction(_SIGNS[match[0]], keep), text)
     text = _BELOW.sub("below", text)
     text = _TOO.sub("too ", text)
     text = _FROM_TO.sub(r"from \1 to ", _TO_THE.sub("to the", _NEGATED.sub("not ", text)))
 
-    def put(match: re.Match[str]) -> str:
+    def translate_word(match: re.Match[str]) -> str:
         word = match[0].lower()
         if word in keep:
             return match[0]
-        place = _PLACES.get(word)
-        return _place(place, keep) if place else _WORDS.get(word, match[0])
+        direction = _DIRECTION_WORDS.get(word)
+        return _direction(direction, keep) if direction else _WORDS.get(word, match[0])
 
-    return shorten(re.sub(" {2,}", " ", _VERB_FIRST.sub(r"i \1", _WORD.sub(put, text))))
+    return shorten(re.sub(" {2,}", " ", _VERB_FIRST.sub(r"i \1", _WORD.sub(translate_word, text))))
 
 
-def english_key(key: str) -> str:
-    """A key of an object with its words in English."""
+def translate_key(key: str) -> str:
+    """Translate the words of an object's key into English."""
     return _WORD.sub(lambda match: _WORDS.get(match[0], match[0]), key)
 
 
-def _place(word: str, keep: Set[str]) -> str:
+def _direction(word: str, keep: Set[str]) -> str:
+    """An English word; a direction in the words that are kept: "bottom" for "down" where exits are asked for."""
     name = word.strip()
     if name in keep:
         return word
-    offered = (other for other in sorted(keep) if other == _SIDES.get(name) or _PLACES.get(other) == name)
+    offered = (other for other in sorted(keep) if other == _SIDES.get(name) or _DIRECTION_WORDS.get(other) == name)
     return f" {next(offered, name)} "

@@ -1,4 +1,4 @@
-"""What marks a candidate as the answer: a label, a verb, a line or sentence of its own."""
+"""Rules that mark a candidate as the answer: a label, a line or sentence of its own, a verb of choosing."""
 
 from __future__ import annotations
 
@@ -7,42 +7,41 @@ import re
 from collections.abc import Sequence
 from typing import TypeVar
 
-from llm_coop_envs.policies.llm.parsing.judging import (
-    CLAUSE_START,
-    HINTED,
-    MARKED,
-    POINTED,
-    SAID,
-    VERB,
-    Candidate,
-    X,
-)
+from llm_coop_envs.policies.llm.parsing.candidates import HINTED, MARKED, SAID, UNMARKED, Candidate, X
+from llm_coop_envs.policies.llm.parsing.judging import CLAUSE_START, VERB, is_pointed_at
 from llm_coop_envs.policies.llm.parsing.objects import MARK
 
 T = TypeVar("T")
 
+# How far behind a label, and behind a verb of choosing, its candidate may stand.
+_LABEL_REACH, _VERB_REACH = 45, 70
+
+# "answer", "price", "exit"
 _NOUN = (
     r"(?:answer|price|number|choice|pick|guess|bid|bet|decision|selection|offer|response|result|output|verdict"
     r"|submission"
     r"|conclusion|exit|move|letter|option|direction|action|destination|step|recommendation|vote|value|final"
     r"|best|goal)"
 )
-_KIND = (
+# What may stand before the noun: "my |final| answer", "the |best new| price"
+_ADJECTIVES = (
     r"(?:(?:final|new|next|own|chosen|selected|best|optimal|ideal|recommended|suggested|proposed|revised|updated"
     r"|right"
     r"|corrected|correct|good|better|safe|safer|reasonable|sensible|smart|wise|rational|strategic|preferred"
     r"|desired|definitive|short|target|ultimate|actual|pricing|following|whole|second|recommend) ){0,3}"
 )
-_WHEN = (
+# What may stand behind it: "my price |for this round| is X", "the number |i choose| is X"
+_COMPLEMENT = (
     r"(?: \([^()\n]{0,40}\))?(?: (?:for|in) (?:this|the)? ?(?:current |next |new )?round(?: #)?| this round"
     r"| (?:that )?(?:i|we|i'm|i'll)(?: \w+){1,3}?| chosen| selected| it is| as follows"
     r"| (?:here|now|today|then|again|so far|overall)| (?:for|in|at) (?:[\w']+ ){0,2}(?!it)[\w']+"
     r"|,[^.;:\n]{3,60},(?= (?:is|will be|would be|remains)\b)"
     r"| per unit){0,2}(?: \([^()\n]{0,40}\))?"
 )
+# "answer: X", "my final price is X", "the move i choose = X", "mine: X", "edit: X", a heading "my choice" above "X"
 _LABEL = re.compile(
     rf"(?:^\W{{0,4}}(?:[\w-]+ ){{0,2}}?|\b(?:(?:my|our|your|their|his|her) (?:\w+ )??|(?:the|mine|a) )|[.,;|(] ?(?:so "
-    rf"|and )?){_KIND}\b{_NOUN}\b{_WHEN}"
+    rf"|and )?){_ADJECTIVES}\b{_NOUN}\b{_COMPLEMENT}"
     r"(?:'s(?= )|(?: (?:is(?! (?:to|at|in|on|near|located)\b)|would be|will be|should be|shall be|must be|has to be"
     r"|ought to be|is going to be|of|at|set at|set to|lies at"
     r"|remains"
@@ -54,16 +53,20 @@ _LABEL = re.compile(
     r"|^\W{0,3}a ?:(?= \S+$)|\b(?:correction|corrected|edit|revised|revision|update|updated|new|final|next)\W{0,3}:",
     re.MULTILINE,
 )
-# What makes a labelled candidate the subject of a statement, as in "the exit on the left is jammed".
+# A labelled candidate that is the subject of a statement: in "the exit X is jammed" no exit is chosen.
 _SUBJECT = re.compile(r"(?: exit| side| door| one)? (?:is|are|was|were|has|have|gets|looks|seems)\b")
-# What makes a step that is named one of several that are compared, as in "moving up leaves me 3 cells away".
+# A step that is one of several compared: "moving X leaves me 3 cells away"
 _COMPARED = re.compile(r"\)? (?:leaves|brings|takes|keeps|gets)\b")
-_NO_LABEL = re.compile(
+# A label that is somebody else's, past, or no decision: "my rival's price: X", "the average number is X"
+_LABEL_OF_OTHERS = re.compile(
     r"\b(?:rival|competitor|opponent|other|their|his|her|last|previous|prior|old|expected?|average|mean|first|initial"
     r"|earlier|draft|past|was|competitive|market|current|cost|marginal|collusive|cartel|maximum|minimum|highest"
     r"|lowest|(?<=of )(?:firm|player|evacuee)_\d+|if|equilibrium|monopoly|nash|nearest|closest|[123](?:st|nd"
     r"|rd)|second (?=choice))\b"
 )
+# "line # :", where several lines are asked for
+_LINE_LABEL = re.compile(r"\W{0,3}(?:line|round) # ?:")
+# A verb of choosing: "i will choose X", "let's go X", "that leaves me with X", "i'm fine with X", "2/3 of 33 -> X"
 _SAID = re.compile(
     r"\b(?:i|we)(?:'ll|'d|'m|'ve)?(?: (?:will|would|shall|am|should|must|now|therefore|thus|hence|also|going to"
     r"|like to"
@@ -100,12 +103,13 @@ _SAID = re.compile(
     rf"|(?<!{X})(?<!{X} )(?:[-=]{{1,2}}>|[\u2192\u21d2\u2234])(?= ?{X}[^\w{X}\n]{{0,20}}$)",
     re.MULTILINE,
 )
-# What stands right before what is said; the verb may be the name itself, as in "I would like to stay".
+# What stands right before the choice: "so: X", "i would like to X" (stay), "it is X"
 _SAID_BEFORE = re.compile(
     r"\b(?:(?:so|hence|thus|therefore|now|this (?:time|round|turn)|for now|today)[,:]? ?|(?:option|letter) [^\w]?"
     r"|(?:i|we)(?:'ll|'d|'m)?(?: (?:will|would|shall|like to|want to|just|am|now|must|should|have to|can only)){0,3} "
     r"|(?:it is|it's|that is|that's|this is)(?: the)?(?: (?:number|price|exit|option))? )$"
 )
+# What is said behind the choice: "X is the safest", "X is my answer", "X it is", "X for me"
 _SAID_AFTER = re.compile(
     r"^(?: exit| one| option)? (?:(?:is|seems|looks|would be|feels|sounds|seem|should be|must be|will be"
     r"|remains) (?:to be "
@@ -123,14 +127,17 @@ _SAID_AFTER = re.compile(
     r"|(?:beats|wins|prevails|gets my vote)\b|(?:for )?(?:me|mine|us|ours)\b|(?:strikes|balances"
     r"|makes sense|maximi[sz]es my|gets me|keeps me|gives me)\b|now\b|this time\b)"
 )
+# An answer that begins with its choice, and goes on: "X, because it is near"
 _OPENED = re.compile(
     r"^[)\]\"']?(?: exit)?(?:[,:;]| [-\u2013\u2014] | \(| (?:because|since|as|brings|for|rather than|instead of|over"
     r"|until|while|so that|to)\b)"
     rf"(?! ?(?:(?:or|and|maybe|perhaps|no|wait|then)\b|{X}))(?![^\n]{{0,60}}\bor (?:maybe )?{X})"
 )
-# A list of candidates with what is said of each.
+# A list of candidates with what is said of each: "X: full, X: free"
 _LISTED = re.compile(rf"{X}(?::| ?\()[^\n]*{X}")
+# "X because it is near", "X - the nearest"
 _CLAUSE_END = re.compile(r"[,;(\u2014]| - |\b(?:because|since)\b")
+# What ends the reach of a label or verb: "i choose now. X", "i will go if X"
 _STOP = re.compile(
     r"[.!?;]\s|\n|\b(?:if|because|since|unless|but|while|although|when|as it|as there|which|where|than|or|before"
     r"|so)\b"
@@ -146,100 +153,180 @@ turn time agreed fact in choose straight we line ah um uh apologies revised upda
 """
 _FILLERS = frozenset(_FILLER_WORDS.split())
 _WORD = re.compile(r"[^\W_][\w']*")
+# A numbered list: "1. X is full" above "2. X is free"
 _NUMBERED = re.compile(r"1[.)] [^\n]*\n2[.)] ")
-_ITEMS = re.compile(rf"\d{{1,2}}[.)] {X}\W*\n\d{{1,2}}[.)] {X}")
+# Items of a list that hold a candidate only: "1. X" above "2. X"
+_BARE_ITEMS = re.compile(rf"\d{{1,2}}[.)] {X}\W*\n\d{{1,2}}[.)] {X}")
+# The number of an item: "|2|) X"
 _ENUMERATED = re.compile(r"\A\d{1,2}\b|\b\d{1,2}\Z")
 
 
-_ROUND = re.compile(r"\W{0,3}(?:line|round) # ?:")
+def mark(text: str, candidates: Sequence[Candidate[T]]) -> None:
+    """Mark each candidate with the strongest rule that singles it out as the answer.
+
+    Args:
+        text: the answer in small letters, every candidate one `X`.
+        candidates: those that can be the answer, first to last.
+    """
+    _mark_labelled(text, candidates)
+    _mark_lines(text, candidates)
+    for verb in _SAID.finditer(text):
+        _mark_next(text, candidates, verb.end(), _VERB_REACH, SAID, "said")
+    _mark_in_sentences(text, candidates)
 
 
-def mark(text: str, meant: Sequence[Candidate[T]], around: dict[int, tuple[str, str, str]]) -> None:
-    """Say which candidates are marked, and by what."""
-    places = [one.at for one in meant]
-
-    def following(start: int, gap: int, mark: int, rule: str) -> None:
-        k = bisect.bisect_left(places, start)
-        if k < len(meant) and meant[k].mark < mark and places[k] - start <= gap:
-            start += text.startswith("\n", start)
-            between = text[start : places[k]]
-            # What stands below a heading must be all of its line.
-            line = text[start : start + 200].partition("\n")[0]
-            heads = text[start - 1 : start] in ("\n", "|") and (
-                _WORD.search(between)
-                or not (_is_bare(line) or (_OPENED.match(text[places[k] + 1 :][:70]) and not _LISTED.search(line)))
-            )
-            subject = (rule == "label" and _SUBJECT.match(text, places[k] + 1)) or (
-                text.endswith("ing", 0, start) and _COMPARED.match(text, places[k] + 1)
-            )
-            if not heads and not subject and not _STOP.search(between.lstrip(" \n*")):
-                meant[k].mark, meant[k].rule = mark, rule
-
-    rounds = len(_ROUND.findall(text)) > 1
+def _mark_labelled(text: str, candidates: Sequence[Candidate[T]]) -> None:
+    """Mark what stands behind a label; what stands right behind somebody else's label is an aside."""
+    several_lines = len(_LINE_LABEL.findall(text)) > 1
     for match in _LABEL.finditer(text):
-        if rounds and _ROUND.fullmatch(match[0]):
+        if several_lines and _LINE_LABEL.fullmatch(match[0]):
             continue
         label = re.split(r"[\n.,;|]", text[max(0, match.start() - 20) : match.end()].rstrip("\n|"))[-1]
-        if not _NO_LABEL.search(label):
-            following(match.end(), 45, MARKED, "label")
-        elif (k := bisect.bisect_left(places, match.end())) < len(meant) and places[k] - match.end() <= 6:
-            meant[k].aside = not POINTED.match(text, places[k] + 1)
-    first, last = text.find("\n"), text.rfind("\n")
-    listed = _NUMBERED.match(text) is not None
-    for one in meant:
-        begin = text.rfind("\n", 0, one.at) + 1
-        line = text[begin : begin + 200].partition("\n")[0]
-        if one.mark:
+        if not _LABEL_OF_OTHERS.search(label):
+            _mark_next(text, candidates, match.end(), _LABEL_REACH, MARKED, "label")
+        elif (candidate := _next_candidate(candidates, match.end(), 6)) is not None:
+            candidate.is_aside = not is_pointed_at(text, candidate.position)
+
+
+def _next_candidate(candidates: Sequence[Candidate[T]], start: int, reach: int) -> Candidate[T] | None:
+    """The first candidate from a position on, if it is no further away than `reach`."""
+    k = bisect.bisect_left(candidates, start, key=lambda candidate: candidate.position)
+    return candidates[k] if k < len(candidates) and candidates[k].position - start <= reach else None
+
+
+def _mark_next(text: str, candidates: Sequence[Candidate[T]], start: int, reach: int, strength: int, rule: str) -> None:
+    """Mark the candidate that a label or verb introduces, if there is one and it is not marked as strongly.
+
+    Args:
+        text: the answer.
+        candidates: the candidates.
+        start: where the label or verb ends.
+        reach: how far behind it the candidate may stand.
+        strength: how strongly it is marked.
+        rule: the rule's name.
+    """
+    candidate = _next_candidate(candidates, start, reach)
+    if candidate is None or candidate.strength >= strength:
+        return
+    start += text.startswith("\n", start)
+    between = text[start : candidate.position]
+    if (
+        not _is_unclear_below_heading(text, start, candidate)
+        and not _is_subject(text, start, candidate, rule)
+        and not _STOP.search(between.lstrip(" \n*"))
+    ):
+        candidate.strength, candidate.marked_by = strength, rule
+
+
+def _is_unclear_below_heading(text: str, start: int, candidate: Candidate[T]) -> bool:
+    """Whether a candidate stands below a heading, but is neither all of its line nor opens it."""
+    if text[start - 1 : start] not in ("\n", "|"):
+        return False
+    if _WORD.search(text[start : candidate.position]):
+        return True
+    line = text[start : start + 200].partition("\n")[0]
+    opens = _OPENED.match(text[candidate.position + 1 :][:70]) and not _LISTED.search(line)
+    return not (_is_bare(line) or opens)
+
+
+def _is_subject(text: str, start: int, candidate: Candidate[T], rule: str) -> bool:
+    """Whether something is said of a candidate behind a label or a verb ("the exit X is jammed")."""
+    if rule == "label" and _SUBJECT.match(text, candidate.position + 1):
+        return True
+    return text.endswith("ing", 0, start) and _COMPARED.match(text, candidate.position + 1) is not None
+
+
+def _mark_lines(text: str, candidates: Sequence[Candidate[T]]) -> None:
+    """Mark values of tags and objects, candidates that are all of the first or last line, and "so: X"."""
+    for candidate in candidates:
+        if candidate.strength:
             continue
+        line_start = text.rfind("\n", 0, candidate.position) + 1
+        line = text[line_start : line_start + 200].partition("\n")[0]
         if line.startswith(MARK):
-            if MARK not in text[begin + 1 : one.at]:
-                one.mark, one.rule = MARKED, "marked"
-        elif (
-            (first < 0 or (one.at <= first and not listed) or one.at > last)
-            and _is_bare(line)
-            and not _in_table(text, begin)
-            and not _ITEMS.match(text, text.rfind("\n", 0, max(begin - 1, 0)) + 1)
-        ):
-            if _alone(text, one, [other for other in meant if begin <= other.at < begin + len(line)]):
-                one.mark, one.rule = MARKED, "line"
-        elif _SAID_BEFORE.search(around[one.at][0]):
-            one.mark, one.rule = SAID, "said"
-    for match in _SAID.finditer(text):
-        following(match.end(), 70, SAID, "said")
-    for one in meant:
-        if not one.mark:
-            before, after, _ = around[one.at]
-            opens = not one.aside and _is_bare(text[: one.at]) and _OPENED.match(after)
-            near = {other.value for other in meant if one.at - len(before) <= other.at <= one.at + len(after)}
-            paired = after.startswith(":") or before.endswith(f"{X}: ")
-            if _is_bare(before + after) and not paired:
-                one.mark, one.rule = SAID, "sentence"
-            elif _SAID_AFTER.match(after) or opens or (not one.aside and POINTED.match(text, one.at + 1)):
-                one.mark, one.rule = HINTED, "opening"
-            elif (len(near) == 1 or (before.endswith(": ") and f": {X}" not in before)) and _is_bare(
-                CLAUSE_START.split(before)[-1] + _CLAUSE_END.split(after)[0]
-            ):
-                one.mark, one.rule = HINTED, "clause"
+            if MARK not in text[line_start + 1 : candidate.position]:
+                candidate.strength, candidate.marked_by = MARKED, "marked"
+        elif _is_answer_line(text, candidate.position, line_start, line):
+            span = range(line_start, line_start + len(line))
+            if _is_only_one(text, candidate, [other for other in candidates if other.position in span]):
+                candidate.strength, candidate.marked_by = MARKED, "line"
+        elif _SAID_BEFORE.search(candidate.sentence.preceding):
+            candidate.strength, candidate.marked_by = SAID, "said"
 
 
-def _in_table(text: str, begin: int) -> bool:
-    """Whether the line that begins here is a row below another."""
-    above = text.rfind("\n", 0, max(begin - 1, 0)) + 1
-    return begin > 0 and text[begin] == "|" and text[above] == "|"
+def _is_answer_line(text: str, position: int, line_start: int, line: str) -> bool:
+    """Whether a line is the first or last one, says nothing but its candidates, and is no item of a list or table."""
+    first_end, last_start = text.find("\n"), text.rfind("\n")
+    is_first = first_end < 0 or (position <= first_end and not _NUMBERED.match(text))
+    return (
+        (is_first or position > last_start)
+        and _is_bare(line)
+        and not _is_table_row(text, line_start)
+        and not _BARE_ITEMS.match(text, text.rfind("\n", 0, max(line_start - 1, 0)) + 1)
+    )
 
 
-def _alone(text: str, one: Candidate[T], line: Sequence[Candidate[T]]) -> bool:
-    """Whether a line says one thing only; what is not legal may stand beside it in a list."""
-    others = [other for other in line if other.value != one.value]
+def _is_table_row(text: str, line_start: int) -> bool:
+    """Whether the line that starts here is a row of a table below another one."""
+    above = text.rfind("\n", 0, max(line_start - 1, 0)) + 1
+    return line_start > 0 and text[line_start] == "|" and text[above] == "|"
+
+
+def _is_only_one(text: str, candidate: Candidate[T], line: Sequence[Candidate[T]]) -> bool:
+    """Whether the candidates of a line agree; in a list ("X, X") what is not legal may stand beside what is."""
+    others = [other for other in line if other.value != candidate.value]
     return not others or (
-        one.legal
+        candidate.is_legal
         and len(line) <= 3
-        and not any(other.legal for other in others)
-        and any(sign in text[line[0].at : line[-1].at] for sign in ",;|")
+        and not any(other.is_legal for other in others)
+        and any(sign in text[line[0].position : line[-1].position] for sign in ",;|")
+    )
+
+
+def _mark_in_sentences(text: str, candidates: Sequence[Candidate[T]]) -> None:
+    """Mark candidates that are all of a sentence, open the answer, or are all of a clause."""
+    for candidate in candidates:
+        if candidate.strength != UNMARKED:
+            continue
+        if _is_sentence(candidate):
+            candidate.strength, candidate.marked_by = SAID, "sentence"
+        elif _is_opening(text, candidate):
+            candidate.strength, candidate.marked_by = HINTED, "opening"
+        elif _is_clause(candidate, candidates):
+            candidate.strength, candidate.marked_by = HINTED, "clause"
+
+
+def _is_sentence(candidate: Candidate[T]) -> bool:
+    # "hm, X then." but not "X: 5" or "X: X"
+    preceding, following, _ = candidate.sentence
+    is_paired = following.startswith(":") or preceding.endswith(f"{X}: ")
+    return not is_paired and _is_bare(preceding + following)
+
+
+def _is_opening(text: str, candidate: Candidate[T]) -> bool:
+    # "X is the safest", "X, because it is near", "X looks free. i'll take it"
+    if _SAID_AFTER.match(candidate.sentence.following):
+        return True
+    if candidate.is_aside:
+        return False
+    if _OPENED.match(candidate.sentence.following) and _is_bare(text[: candidate.position]):
+        return True
+    return is_pointed_at(text, candidate.position)
+
+
+def _is_clause(candidate: Candidate[T], candidates: Sequence[Candidate[T]]) -> bool:
+    # "it is crowded, so X": all of a clause, and no other value in the same sentence unless a colon leads to this one
+    preceding, following, _ = candidate.sentence
+    start, end = candidate.position - len(preceding), candidate.position + len(following)
+    values = {other.value for other in candidates if start <= other.position <= end}
+    is_introduced = preceding.endswith(": ") and f": {X}" not in preceding
+    return (len(values) == 1 or is_introduced) and _is_bare(
+        CLAUSE_START.split(preceding)[-1] + _CLAUSE_END.split(following)[0]
     )
 
 
 def _is_bare(text: str) -> bool:
-    """Whether a text says nothing but what is in it."""
-    words = _WORD.findall(_ENUMERATED.sub(" ", text.strip())) if len(text) < 90 else ["too long"]
-    return all(word in _FILLERS for word in words)
+    """Whether a text says nothing besides its candidates ("ok, the final answer is X")."""
+    if len(text) >= 90:
+        return False
+    return all(word in _FILLERS for word in _WORD.findall(_ENUMERATED.sub(" ", text.strip())))

@@ -1,4 +1,4 @@
-"""Numbers in words, from zero to one hundred, with decimals; in English, and in the words of some other languages."""
+"""Numbers in words, from zero to one hundred and with decimals, in English and some other languages."""
 
 from __future__ import annotations
 
@@ -44,6 +44,7 @@ _WORD = (
 )
 _PARTS = {"half": 2, "halves": 2, "thirds": 3, "third": 3, "quarters": 4, "quarter": 4, "fifths": 5, "fifth": 5}
 _PART = rf" and (?:a|one|{_ONE}) (?:{'|'.join(_PARTS)})"
+# "seven", "twenty-five", "seven point five", "seven and a half", "two dollars and fifty cents"
 _RUN = re.compile(
     rf"(?<![\w-])(?:(?P<whole>{_WORD}|\d{{1,3}}(?={_PART})|one(?= point|{_PART}| dollars?)"
     rf"|(?:(?<=: )|(?<![^\n]))one(?=[.!]?(?:\n|\Z)))"
@@ -52,23 +53,24 @@ _RUN = re.compile(
     re.IGNORECASE,
 )
 _DIGITS = "零一二三四五六七八九"
+# "七", "二十五", "七点五"
 _CHINESE = re.compile(
     rf"(?<![\u3400-\u9fff])(?:(?P<ten>[{_DIGITS}]?)十)?(?P<one>[{_DIGITS}]?)(?:点(?P<rest>[{_DIGITS}]{{1,4}}))?(?![\u3400-\u9fff])"
 )
-#: What stands before a number that was written in words.
+#: The sign before a number that was written in words.
 SPELLED = "\ue002"
 
 
-def in_digits(text: str) -> str:
-    """A text whose numbers in words are written with digits, after `SPELLED`; "one" only where it can be no pronoun."""
+def spelled_to_digits(text: str) -> str:
+    """Write numbers in words with digits, after `SPELLED`; "one" only where it can be no pronoun."""
     if re.search(rf"[十{_DIGITS}]", text):
         text = _CHINESE.sub(_from_chinese, text)
     return _RUN.sub(_from_words, text)
 
 
 def _from_words(match: re.Match[str]) -> str:
-    value = spelled(match["whole"] + (match["rest"] or ""))
-    cents = spelled(match["cents"]) if match["cents"] else 0
+    value = parse_spelled(match["whole"] + (match["rest"] or ""))
+    cents = parse_spelled(match["cents"]) if match["cents"] else 0
     if value is None or cents is None or cents >= 100:
         return match[0]
     return f"{SPELLED}{value + cents / 100:.10g}"
@@ -82,16 +84,16 @@ def _from_chinese(match: re.Match[str]) -> str:
     return f"{SPELLED}{10 * tens + max(_DIGITS.find(match['one'] or ' '), 0)}" + (f".{decimals}" if decimals else "")
 
 
-def spelled(text: str) -> float | None:
-    """The number that a short text consists of, in words; `None` if it does not.
+def parse_spelled(text: str) -> float | None:
+    """Parse a short text that is a number in words; `None` if it is none.
 
     Args:
         text: such as `"Thirty-three."` or `"seven point five"`.
     """
-    words = re.findall(r"\d+|[a-z]+", text.lower())
-    if not words or len(words) > 7:
+    parts = re.findall(r"\d+|[a-z]+", text.lower())
+    if not parts or len(parts) > 7:
         return None
-    whole, _, decimals = " ".join(words).partition(" point ")
+    whole, _, decimals = " ".join(parts).partition(" point ")
     value = _whole(whole.split())
     if value is None:
         return None
@@ -103,16 +105,17 @@ def spelled(text: str) -> float | None:
     return float(f"{value}.{''.join(map(str, digits))}")
 
 
-def _whole(words: Sequence[str]) -> int | float | None:
-    if words[-1] in _PARTS and words[-3:-2] == ["and"]:
-        value = int(words[0]) if words[0].isdigit() else _whole(words[:-3])
-        return None if value is None else value + _ONES.get(words[-2], 1) / _PARTS[words[-1]]
-    if " ".join(words) in ("one hundred", "a hundred", "hundred"):
+def _whole(parts: Sequence[str]) -> int | float | None:
+    """The number without its decimals: "twenty five", "twenty and five", "seven and a half", "a hundred"."""
+    if parts[-1] in _PARTS and parts[-3:-2] == ["and"]:
+        value = int(parts[0]) if parts[0].isdigit() else _whole(parts[:-3])
+        return None if value is None else value + _ONES.get(parts[-2], 1) / _PARTS[parts[-1]]
+    if " ".join(parts) in ("one hundred", "a hundred", "hundred"):
         return 100
-    if len(words) == 1:
-        return _ONES.get(words[0], _TENS.get(words[0]))
-    if len(words) == 3 and words[1] == "and":
-        words = (words[0], words[2])
-    if len(words) == 2 and words[0] in _TENS and 1 <= _ONES.get(words[1], 0) <= 9:
-        return _TENS[words[0]] + _ONES[words[1]]
+    if len(parts) == 1:
+        return _ONES.get(parts[0], _TENS.get(parts[0]))
+    if len(parts) == 3 and parts[1] == "and":
+        parts = (parts[0], parts[2])
+    if len(parts) == 2 and parts[0] in _TENS and 1 <= _ONES.get(parts[1], 0) <= 9:
+        return _TENS[parts[0]] + _ONES[parts[1]]
     return None

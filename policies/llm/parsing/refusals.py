@@ -1,9 +1,10 @@
-"""Recognising that a model would not answer."""
+"""Recognising a refusal to answer."""
 
 from __future__ import annotations
 
 import re
 
+# "I'm sorry, but", "I cannot", "As an AI", "against my guidelines", "es tut mir leid"
 _REFUSAL = re.compile(
     r"\bI(?:'m| am) (?:really |very |so |truly )?(?:sorry|unable|not able|not comfortable|not going to)\b(?! if\b)"
     r"|\b(?:sorry|apologi[sz]e|apologies),? (?:but |for )"
@@ -17,6 +18,6 @@ _REFUSAL = re.compile(
 )
 
 
-def refuses(text: str) -> bool:
-    """Whether an answer from which nothing could be read says that there will be none."""
+def is_refusal(text: str) -> bool:
+    """Whether an answer from which nothing could be read refuses to answer."""
     return _REFUSAL.search(text) is not None

@@ -1,21 +1,24 @@
-"""Reading what a model says, plans or feels: its words as they are, without what it puts around them."""
+"""Reading what a model says, plans or feels: its words unchanged, without a label or quotation marks around them."""
 
 from __future__ import annotations
 
 import re
 
-from llm_coop_envs.policies.llm.parsing.cleaning import uncovered
+from llm_coop_envs.policies.llm.parsing.answer_reading import EMPTY, OK, REFUSED, TRUNCATED, UNREADABLE, Reading
+from llm_coop_envs.policies.llm.parsing.cleaning import clean_words
 from llm_coop_envs.policies.llm.parsing.objects import find_objects
-from llm_coop_envs.policies.llm.parsing.reading import EMPTY, OK, REFUSED, TRUNCATED, UNREADABLE, Reading
-from llm_coop_envs.policies.llm.parsing.tokens import without_tokens
+from llm_coop_envs.policies.llm.parsing.tokens import remove_template_tokens
 
+# "**My message:** let us go", "Reply: let us go"
 _LABEL = re.compile(
     r"^(?:\*\*|__)?(?:(?:my |your )?(?:message|reply|answer|response|statement|plan|strategy|feeling|thoughts?"
     r"|nachricht|antwort"
     r"|plan|strategie|gefühl))\s*(?:\*\*|__)?\s*:\s*(?:\*\*|__)?\s*",
     re.IGNORECASE,
 )
+# "```\nLet us go.\n```": a fence around the whole answer
 _FENCED = re.compile(r"\A```[\w+-]*\n(.*?)\n?```\Z", re.DOTALL)
+# "(silence)", "[no message]", "*says nothing*"
 _SILENT = re.compile(
     r"[(\[<*]\s*(?:(?:i |you |he |she |they )?(?:say|says|stay|stays|remain|remains|keep|keeps)\s+(?:nothing"
     r"|silent|quiet)|silence"
@@ -31,55 +34,64 @@ _PAIRS = {'"': '"', "“": "”", "„": "“", "«": "»", "'": "'"}
 def read_text(
     text: str, *, key: str = "message", speaker: str = "", truncated: bool = False, refused: bool = False
 ) -> Reading[str]:
-    """Read words a model was asked for.
+    """Read a message that a model was asked for.
 
-    Thoughts, a fence around everything, a label or the speaker's own name in front, and quotation marks around
-    everything are taken off; nothing else is changed. "(silence)", "[no message]" and the like are silence.
+    Thoughts, a fence around the whole answer, a label or the speaker's own name in front, and quotation marks around
+    everything are removed; nothing else is changed. "(silence)", "[no message]" and the like are silence.
 
     Args:
         text: the answer.
-        key: the key of the words in an object.
+        key: the key of the message in an object.
         speaker: the speaker's name.
-        truncated: whether the provider cut the answer; cut words are still words.
+        truncated: whether the provider cut the answer; what is there of a message is still read.
         refused: whether the provider says that the model refused.
     """
-    words, flags = uncovered(text)
+    message, flags = clean_words(text)
     if refused:
         return Reading(REFUSED)
-    fenced = _FENCED.match(words)
+    fenced = _FENCED.match(message)
     if fenced is not None:
-        words = fenced[1].strip()
-    if words.startswith("{"):
-        objects = list(find_objects(words))
-        values = [one.value((key, "message", "text", "answer", "response", "content")) for one in objects]
-        given = next((value for value in reversed(values) if value is not None), None)
-        if isinstance(given, str):
-            words, inside = without_tokens(given)
-            words, flags = words.strip(), tuple(dict.fromkeys((*flags, *inside)))
-        elif given is not None or not objects or objects[0].fields is None:
+        message = fenced[1].strip()
+    if message.startswith("{"):
+        objects = list(find_objects(message))
+        values = [
+            json_object.value((key, "message", "text", "answer", "response", "content")) for json_object in objects
+        ]
+        value = next((value for value in reversed(values) if value is not None), None)
+        if isinstance(value, str):
+            message, flags_inside = remove_template_tokens(value)
+            message, flags = message.strip(), tuple(dict.fromkeys((*flags, *flags_inside)))
+        elif value is not None or not objects or objects[0].fields is None:
             return Reading(TRUNCATED if truncated else UNREADABLE, rule="json", flags=flags)
-    words = _unwrapped(words, speaker)
-    if not words:
+    message = _unwrap(message, speaker)
+    if not message:
         return Reading(TRUNCATED if truncated else EMPTY, flags=flags)
-    return Reading(OK, words, "text", flags)
+    return Reading(OK, message, "text", flags)
 
 
-def _unwrapped(words: str, speaker: str) -> str:
+def _unwrap(message: str, speaker: str) -> str:
+    """A message without labels and quotation marks around it; empty if it only says that it says nothing."""
     for _ in range(3):
-        before = words
-        if ":" in words:
-            words = _unlabelled(words, speaker)
-        close = _PAIRS.get(words[:1])
-        if close and len(words) > 1 and words.endswith(close) and not set(words[1:-1]) & {words[0], close}:
-            words = words[1:-1].strip()
-        if words == before:
+        wrapped = message
+        if ":" in message:
+            message = _remove_label(message, speaker)
+        closing = _PAIRS.get(message[:1])
+        if (
+            closing
+            and len(message) > 1
+            and message.endswith(closing)
+            and not set(message[1:-1]) & {message[0], closing}
+        ):
+            message = message[1:-1].strip()
+        if message == wrapped:
             break
-    return "" if words[:1] in _OPENING and _SILENT.fullmatch(words) else words
+    return "" if message[:1] in _OPENING and _SILENT.fullmatch(message) else message
 
 
-def _unlabelled(words: str, speaker: str) -> str:
-    """Words without a label or the speaker's name in front."""
-    words = _LABEL.sub("", words, count=1)
+def _remove_label(message: str, speaker: str) -> str:
+    """A message without a label or the speaker's name in front ("**player_1:** let us go")."""
+    message = _LABEL.sub("", message, count=1)
     if speaker:
-        words = re.sub(rf"\A(?:\*\*)?(?:{re.escape(speaker)}|You)(?:\*\*)?\s*:\s*(?:\*\*)?", "", words, count=1)
-    return words
+        name = rf"(?:{re.escape(speaker)}|You)"
+        message = re.sub(rf"\A(?:\*\*)?{name}(?:\*\*)?\s*:\s*(?:\*\*)?", "", message, count=1)
+    return message

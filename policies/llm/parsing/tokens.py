@@ -1,20 +1,20 @@
-"""What stands in an answer and is no part of it: template tokens, signs that cannot be seen, and thoughts.
+"""Removing what is no part of an answer: template tokens, invisible characters, and thoughts.
 
-Nothing of this may reach another player's prompt, so it is removed after JSON has been decoded, and until nothing of it
-is left. Every pattern takes linear time.
+None of it may reach another player's prompt. So it is removed after JSON has been decoded, and again until none is
+left. Every pattern takes linear time.
 """
 
 from __future__ import annotations
 
 import re
 
-#: Flags: template tokens were removed; signs that cannot be seen were; the answer was too long and was cut.
+#: Flags: template tokens were removed; invisible characters were removed; the answer was too long and was cut.
 TEMPLATE_TOKENS = "template_tokens"
 INVISIBLE = "invisible"
 TOO_LONG = "too_long"
 
-# Signs of width zero, controls of direction, variation selectors, tags, fillers and annotations; and private signs,
-# which the readers use.
+# Characters of width zero, controls of direction, variation selectors, tags, fillers and annotations; and private
+# characters, which the readers use themselves.
 _INVISIBLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f"
     "\ufeff\uffa0\ufff0-\ufffb\ue000-\uf8ff\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
@@ -40,79 +40,88 @@ _FAMILIES = (
     r"</?(?:tool_calls?|tool_response|tools|function_calls?|functions)>",
 )
 _TEMPLATE = re.compile(rf"(?=[<\[\]\uff1c])(?:{'|'.join(_FAMILIES)})", re.IGNORECASE)
-# So often tokens are removed that came about by removing others; then their brackets are.
+# Removing a token may join others ("<|a<|b|>|>"). It is repeated so often; then all brackets are removed.
 _PASSES = 8
 _BRACKETS = re.compile(r"[<>|\[\]\uff1c\uff1e\uff5c]")
 
-_NAMES = (
+_THOUGHT_NAMES = (
     r"(?:seed:)?(?:think(?:ing)?|thoughts?|reasoning|scratchpad|reflection|analysis|(?:inner_?|internal_)?monologue"
     r"|antthinking|internal)"
 )
+# "<think>", "</thinking>", "<|begin_of_thought|>", "[/THINK]"
 _TAG = re.compile(
-    rf"[<\u25c1]\|?(?P<close>/)?{_NAMES}(?: [^<>\n]{{0,80}})?\|?[>\u25b7]"
+    rf"[<\u25c1]\|?(?P<close>/)?{_THOUGHT_NAMES}(?: [^<>\n]{{0,80}})?\|?[>\u25b7]"
     r"|<\|(?:begin|start)_(?:of_)?(?:thought|thinking)\|>|<\|(?P<end>end)_(?:of_)?(?:thought|thinking)\|>"
-    rf"|\[(?P<square>/)?(?P<word>{_NAMES})\]",
+    rf"|\[(?P<square>/)?(?P<word>{_THOUGHT_NAMES})\]",
     re.IGNORECASE,
 )
+# "(thinking: they will go up)"
 _ASIDE = re.compile(
     r"(?P<open>[\[({*])(?:thinking|thinks?|thoughts?|reasoning|internal"
     r"|inner monologue)\b ?[:;,][^\[\](){}*]{0,2000}[\])}*]",
     re.IGNORECASE,
 )
+# The channels of harmony: "<|channel|>final<|message|>7"
 _FINAL_CHANNEL = re.compile(r"<\|channel\|>\s?final\b[^<\n]{0,40}<\|message\|>", re.IGNORECASE)
 _OTHER_CHANNEL = re.compile(r"<\|channel\|>", re.IGNORECASE)
 
-#: Longer answers are cut at once; and again without thoughts. Their beginning and end are where an answer would stand.
+#: Longer answers are cut to `LONGEST` at once, and to `MAX_LENGTH` without thoughts: an answer stands at the beginning
+#: or at the end.
 LONGEST = 16_000
 MAX_LENGTH = 2_800
 
 
 def shorten(text: str, longest: int = MAX_LENGTH) -> str:
-    """The beginning and the end of an answer that is too long to be one."""
+    """Keep the first quarter and the end of an answer that is longer than `longest` characters."""
     if len(text) <= longest:
         return text
     return text[: longest // 4] + "\n" + text[longest // 4 - longest :]
 
 
-def without_tokens(text: str) -> tuple[str, tuple[str, ...]]:
-    """A text without template tokens and signs that cannot be seen, and flags for what was removed."""
+def remove_template_tokens(text: str) -> tuple[str, tuple[str, ...]]:
+    """Remove template tokens and invisible characters.
+
+    Returns:
+        The text without them; and flags for what was removed.
+    """
     flags: tuple[str, ...] = ()
     if not text.isascii():
-        seen = _INVISIBLE.sub("", text)
-        flags, text = (INVISIBLE,) if seen != text else (), seen
-    before, passes = None, 0
-    start = text
-    while text != before and ("<" in text or "[" in text or "\uff1c" in text or "]" in text):
-        before, passes = text, passes + 1
+        visible = _INVISIBLE.sub("", text)
+        flags, text = (INVISIBLE,) if visible != text else (), visible
+    original, previous, passes = text, None, 0
+    while text != previous and ("<" in text or "[" in text or "\uff1c" in text or "]" in text):
+        previous, passes = text, passes + 1
         text = _TEMPLATE.sub("", text)
-        if passes == _PASSES and text != before:
+        if passes == _PASSES and text != previous:
             text = _BRACKETS.sub("", text)
-    return text, flags if text == start else (*flags, TEMPLATE_TOKENS)
+    return text, flags if text == original else (*flags, TEMPLATE_TOKENS)
 
 
-def spoken(text: str) -> str:
-    """An answer without the model's thoughts.
+def remove_thoughts(text: str) -> str:
+    """Remove a model's thoughts from its answer.
 
-    Thoughts that were opened and not closed go to the end; if only their end is there, they began before it.
+    Thoughts that are opened and not closed extend to the end. Where only a closing tag is there, all before it is
+    thought.
     """
     if "<|channel|>" in text.lower():
         finals = list(_FINAL_CHANNEL.finditer(text))
         text = text[finals[-1].end() :] if finals else text
-        other = _OTHER_CHANNEL.search(text)
-        text = text[: other.start()] if other else text
+        next_channel = _OTHER_CHANNEL.search(text)
+        text = text[: next_channel.start()] if next_channel else text
     if not any(sign in text for sign in "<[({*\u25c1"):
         return text.strip()
-    kept: list[str] = []
-    at, opened = 0, False
-    closed = "[/" in text
+    spoken: list[str] = []
+    position, is_thought = 0, False
+    # "[reasoning]" opens thoughts only where "[/reasoning]" may close them; "[THINK]" always does.
+    has_square_end = "[/" in text
     for tag in _TAG.finditer(text):
         if tag["close"] or tag["end"] or tag["square"]:
-            if not opened:
-                kept = []
-            opened, at = False, tag.end()
-        elif not opened and (tag["word"] is None or closed or tag["word"].lower() == "think"):
-            kept.append(text[at : tag.start()])
-            opened = True
-    if not opened:
-        kept.append(text[at:])
-    return _ASIDE.sub("\n", "".join(kept)).strip()
+            if not is_thought:
+                spoken = []
+            is_thought, position = False, tag.end()
+        elif not is_thought and (tag["word"] is None or has_square_end or tag["word"].lower() == "think"):
+            spoken.append(text[position : tag.start()])
+            is_thought = True
+    if not is_thought:
+        spoken.append(text[position:])
+    return _ASIDE.sub("\n", "".join(spoken)).strip()

@@ -1,1 +1,1 @@
-"""A language model in a seat: prompts, memory, reading of its answers."""
+"""A language model in a seat: prompts, memory, and the reading of its answers."""

@@ -1,4 +1,4 @@
-"""What became of the answers: nothing happens to one that is not counted here."""
+"""Counts of what became of the answers: read, repaired, asked for again, replaced by a fallback."""
 
 from __future__ import annotations
 
@@ -9,31 +9,30 @@ from dataclasses import dataclass, field, fields
 class CallCounts:
     """What became of the answers to one kind of call.
 
-    Every decision ends as one of `answered`, `repaired`, `retried` and `fallbacks`; the others say what happened on
-    the way.
+    Every decision ends as one of `answered`, `repaired`, `retried` and `fallbacks`; the other counts say what happened
+    on the way.
 
     Attributes:
         asked: decisions that a model was asked for.
         requests: requests that were made for them.
-        answered: the first answer could be used.
-        repaired: the question what the answer meant brought it.
-        retried: the question put again brought it.
-        fallbacks: nothing did; the environment's fallback stands in (a choice), the player is silent (talk), or
-            nothing new is remembered (plan, feeling, evaluation, summary).
-        empty: answers without anything in them.
+        answered: decisions whose first answer could be used.
+        repaired: decisions that were read after the model was asked what its answer meant.
+        retried: decisions that were read after the question was put again.
+        fallbacks: decisions that were never read: the environment's fallback stands in (a choice), the player is silent
+            (talk), or nothing new is remembered (plan, feeling, evaluation, summary).
+        empty: empty answers.
         silent: of the decisions `answered`, those that said nothing on purpose (talk only).
         refused: answers that refused.
         truncated: answers that were cut by their length, readable or not.
-        unreadable: answers with nothing in them that answers the question, and answers to the question what another
-            meant that say what it did not.
-        ambiguous: answers in which several things could be meant.
+        unreadable: answers that do not answer the question, and repairs that name a value the answer did not.
+        ambiguous: answers in which several values could be the answer.
         illegal: answers that were clear and not legal.
         too_long: answers that were cut before they were read.
-        cleaned: answers that held template tokens or signs that cannot be seen.
+        cleaned: answers that held template tokens or invisible characters.
         rounded: numbers rounded to the integers that were asked for.
         shortened: prompts made shorter because the provider found them too long.
         left_out: list items (messages, averages, plans) left out of prompts to keep them inside the context.
-        overlong: prompts that were too long even with everything left out that may be.
+        overlong: prompts that were too long even with all left out that may be.
     """
 
     asked: int = 0
@@ -58,13 +57,13 @@ class CallCounts:
 
     @property
     def ended(self) -> int:
-        """Decisions that ended, however."""
+        """The number of decisions that ended, in whatever way."""
         return self.answered + self.repaired + self.retried + self.fallbacks
 
     def add(self, other: CallCounts) -> None:
-        """Add another's counts to these."""
-        for one in fields(self):
-            setattr(self, one.name, getattr(self, one.name) + getattr(other, one.name))
+        """Add the counts of `other` to these."""
+        for field_ in fields(self):
+            setattr(self, field_.name, getattr(self, field_.name) + getattr(other, field_.name))
 
 
 @dataclass(slots=True)
@@ -73,8 +72,8 @@ class AnswerCounts:
 
     by_call: dict[str, CallCounts] = field(default_factory=dict)
 
-    def of(self, call: str) -> CallCounts:
-        """The counts of a kind of call."""
+    def for_call(self, call: str) -> CallCounts:
+        """The counts of a kind of call, such as `"price"`; they are made when first asked for."""
         counts = self.by_call.get(call)
         if counts is None:
             counts = self.by_call[call] = CallCounts()
@@ -89,13 +88,13 @@ class AnswerCounts:
 
     @property
     def fallback_share(self) -> float:
-        """The share of decisions that no answer could be read for; 0 if nothing was asked."""
+        """The share of decisions for which no answer could be read; 0 if there were none."""
         total = self.total()
         return total.fallbacks / total.asked if total.asked else 0.0
 
     def to_json(self) -> dict[str, dict[str, int]]:
         """All counts as plain data, calls in alphabetical order."""
         return {
-            call: {one.name: getattr(counts, one.name) for one in fields(counts)}
+            call: {field_.name: getattr(counts, field_.name) for field_ in fields(counts)}
             for call, counts in sorted(self.by_call.items())
         }

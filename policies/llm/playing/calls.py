@@ -1,7 +1,7 @@
-"""The kinds of questions that a model is asked, and where the scenarios' own stand.
+"""Calls: the kinds of questions that a model is asked.
 
-Every call shows some of what a player may know, and no more. Its templates get the names listed here and no others, so
-that no wording can show what was not meant to be seen.
+A call lists the names that its templates may use, and its templates get no others. So no wording can show what a
+player must not see.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from llm_coop_envs.core.scenario import Scenario
 from llm_coop_envs.core.settings import Settings
 from llm_coop_envs.util.references import load
 
-#: Names that every template of a call gets besides its slots: the form of the answer, for about how many words there is
-#: room (`None`: no limit is known), and the persona's words.
+#: Names that every call's template gets besides its slots: the form of the answer, about how many words it may have
+#: (`None`: no limit is known), and the persona's text.
 SHARED = frozenset({"answer_as", "answer_words", "persona"})
 
-#: What asks in a scenario that brings no workflow of its own.
+#: The workflow of scenarios that bring none of their own.
 GENERIC = "llm_coop_envs.policies.llm.playing.workflow:GenericWorkflow"
 
 
 def names(text: str) -> frozenset[str]:
-    """The words of a text: the names that a template may use."""
+    """Split a text into the names that a template may use."""
     return frozenset(text.split())
 
 
@@ -35,12 +35,12 @@ class Call:
     """One kind of question to a model.
 
     Attributes:
-        name: what is asked, as in `RequestKey.call`; also the template's name.
-        key: the key of words where an object is asked for; the question's name stands for it in choices.
+        name: the call's name, as in `RequestKey.call`; also its template's name.
+        key: the key of a text where an object is asked for; choices have their question's name as key.
         slots: the names its template may use: fields of the scenario's slots, and private memory.
-        shrinks: lists that give way when the prompt would be too long, first to last, and which end is kept:
+        shrinks: lists that are shortened when the prompt would be too long, first to last, and which end is kept:
             `"newest"` (the end) or `"first"` (the beginning).
-        beside: the texts that stand before a choice in an object, by their keys.
+        beside: the keys of texts that precede a choice in an object.
     """
 
     name: str
@@ -56,30 +56,30 @@ class Call:
 
     @functools.cached_property
     def names(self) -> frozenset[str]:
-        """All names its template may use."""
+        """All names that its template may use."""
         return self.slots | SHARED | {f"{name}_left_out" for name, _ in self.shrinks}
 
     @functools.cached_property
     def nothing_left_out(self) -> Mapping[str, int]:
-        """How many items of each list are left out at first: none."""
+        """The counts of left-out items for a prompt from which nothing is left out."""
         return {f"{name}_left_out": 0 for name, _ in self.shrinks}
 
     def values(self, facts: Mapping[str, Any]) -> dict[str, Any]:
-        """What its template is given: of all that a player knows, what the call may show."""
-        ordered, take = self._taken
+        """Select from all that a player knows what the call may show."""
+        ordered, select = self._selection
         try:
-            return dict(zip(ordered, take(facts), strict=True))
+            return dict(zip(ordered, select(facts), strict=True))
         except KeyError:
             return {name: facts[name] for name in ordered if name in facts}
 
     @functools.cached_property
-    def _taken(self) -> tuple[tuple[str, ...], operator.itemgetter[Any]]:
+    def _selection(self) -> tuple[tuple[str, ...], operator.itemgetter[Any]]:
         ordered = tuple(sorted(self.names))
         return ordered, operator.itemgetter(*ordered)
 
 
-class Asked(Protocol):
-    """What a class of workflows says of itself; see `workflow.Workflow`."""
+class WorkflowClass(Protocol):
+    """The class attributes of a workflow; see `workflow.Workflow`."""
 
     calls: tuple[Call, ...]
     settings_type: type[Settings]
@@ -88,10 +88,10 @@ class Asked(Protocol):
 
 
 def workflow_class(scenario: Scenario) -> Any:
-    """A scenario's class of workflows."""
+    """Load a scenario's workflow class."""
     return load(scenario.workflow or GENERIC)
 
 
-def workflow_classes() -> dict[str, Asked]:
-    """The workflows of all scenarios that there are, by the scenario's name."""
+def workflow_classes() -> dict[str, WorkflowClass]:
+    """Load the workflow classes of all scenarios, by the scenario's name."""
     return {name: workflow_class(scenario) for name, scenario in scenarios().items()}

@@ -1,4 +1,4 @@
-"""Keeping a prompt inside the model's context: which items of its lists are left out."""
+"""Keeping a prompt inside the model's context by leaving out items of its lists."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 
 from llm_coop_envs.policies.llm.tokens import TokenCounter, surely_within
 
-# Tokens of the frame around a message, in all providers' formats.
-FRAME = 16
+# Tokens that any provider's format adds around a message.
+MESSAGE_OVERHEAD = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Shortened:
-    """A prompt that fits, or the shortest there is.
+    """A prompt that fits, or the shortest that can be made.
 
     Attributes:
         text: the prompt.
@@ -38,30 +38,30 @@ def shorten(
     """Render a prompt, leaving out list items until it has no more than `limit` tokens.
 
     Args:
-        render: makes the prompt of values.
-        values: what the prompt shows.
-        lists: the names of lists that may give way, first to last, and which end is kept: `"newest"` (the end) or
+        render: renders the prompt from values.
+        values: the values that the prompt shows.
+        lists: the names of lists that may be shortened, first to last, and which end is kept: `"newest"` (the end) or
             `"first"` (the beginning).
-        limit: the most tokens, the frame included.
+        limit: the most tokens, the format around the message included.
         count: counts tokens.
-        count_item: counts those of single items; may remember, as the same items come back in prompt after prompt.
+        count_item: counts the tokens of single items; may cache, as the same items come back in prompt after prompt.
 
     Returns:
-        The prompt. A list gives way only when the ones before it are empty, and by as few items as the count of each
-        by itself promises.
+        The prompt. A list is shortened only when those before it are empty, and by as few items as their own token
+        counts suggest.
     """
-    room = limit - FRAME
+    room = limit - MESSAGE_OVERHEAD
     now = dict(values)
     left_out: dict[str, int] = {}
     text = render(now)
     if surely_within(text, room) or count(text) <= room:
         return Shortened(text, left_out, True)
-    for name, kept in lists:
+    for name, kept_end in lists:
         items: tuple[Any, ...] = tuple(now.get(name) or ())
         if not items:
             continue
         costs = [_cost(item, count_item or count) for item in items]
-        if kept == "first":
+        if kept_end == "first":
             costs.reverse()
         dropped = 0
         while dropped < len(items):
@@ -72,7 +72,7 @@ def shorten(
             while dropped < len(items) and excess > 0:
                 excess -= costs[dropped]
                 dropped += 1
-            now[name] = items[dropped:] if kept == "newest" else items[: len(items) - dropped]
+            now[name] = items[dropped:] if kept_end == "newest" else items[: len(items) - dropped]
             now[f"{name}_left_out"] = dropped + int(values.get(f"{name}_left_out", 0))
             text = render(now)
         left_out[name] = dropped
@@ -82,7 +82,7 @@ def shorten(
 
 
 def _cost(item: Any, count: TokenCounter) -> int:
-    """About what an item costs in a prompt: its line there, in any pack."""
+    """About how many tokens an item takes in a prompt: a line, in any pack."""
     text = getattr(item, "text", None)
     if isinstance(text, str):
         return count(f'{getattr(item, "speaker", "Round 20")}: "{text}"\n')

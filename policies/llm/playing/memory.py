@@ -1,4 +1,4 @@
-"""What a model player remembers by itself: plans, feelings, reasons, notes of a conversation. Never seen by others."""
+"""A model player's private memory: plans, feelings, reasons and summaries. Other players never see it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing_extensions import Self
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Something the player wrote for itself.
+    """A text that the player wrote for itself.
 
     Attributes:
-        round: when, as the environment counts.
-        text: what.
+        round: the round in which it was written, as the environment counts.
+        text: the text.
     """
 
     round: int
@@ -26,13 +26,13 @@ class Note:
 class Memory:
     """One player's private memory in one episode.
 
-    The windows of what happened come with the environment's slots; here is only what a model wrote.
+    It holds only what the model wrote; the history of the game comes with the environment's slots.
 
     Attributes:
-        notes: what it wrote, oldest first, by the call that asked for it.
-        last_asked: the last round in which a call was made that is made once a round.
-        summary: its notes of the conversation's beginning, or `None`.
-        summarised: how many messages they stand for.
+        notes: the notes, oldest first, by the call that asked for them.
+        last_asked: of calls that are made once a round, the last round in which they were made.
+        summary: the model's summary of the conversation's beginning, or `None`.
+        summarised: how many messages the summary stands for.
     """
 
     notes: dict[str, list[Note]] = field(default_factory=dict)
@@ -45,25 +45,25 @@ class Memory:
         """Whether nothing is remembered."""
         return not (self.notes or self.last_asked or self.summary or self.summarised)
 
-    def write(self, call: str, note: Note, most: int | None = None) -> None:
-        """Keep a note; with `most` only so many of its kind, at least one."""
+    def write(self, call: str, note: Note, max_notes: int | None = None) -> None:
+        """Add a note; with `max_notes` keep only so many of its call, at least one."""
         notes = self.notes.setdefault(call, [])
         notes.append(note)
-        if most is not None:
-            del notes[: -max(1, most)]
+        if max_notes is not None:
+            del notes[: -max(1, max_notes)]
 
-    def forget(self, before: int) -> None:
-        """Drop what was noted before a round, and the summary, as the messages that it stands for may be gone."""
-        notes = {call: [note for note in kept if note.round >= before] for call, kept in self.notes.items()}
-        self.notes = {call: kept for call, kept in notes.items() if kept}
+    def forget(self, first_round: int) -> None:
+        """Drop notes from before `first_round`, and the summary, as the messages that it stands for may be gone."""
+        recent = {call: [note for note in notes if note.round >= first_round] for call, notes in self.notes.items()}
+        self.notes = {call: notes for call, notes in recent.items() if notes}
         self.summary, self.summarised = None, 0
 
     def latest(self, call: str, count: int) -> tuple[Note, ...]:
-        """The latest notes of a kind, oldest first, at most so many."""
+        """The latest notes of a call, oldest first, at most `count`."""
         return tuple(self.notes.get(call, ())[-count:]) if count else ()
 
     def last(self, call: str, round_: int | None = None) -> Note | None:
-        """The latest note of a kind; with a round only if it is of that round."""
+        """The latest note of a call; with `round_` only if it was written in that round."""
         notes = self.notes.get(call)
         return notes[-1] if notes and round_ in (None, notes[-1].round) else None
 
@@ -78,7 +78,7 @@ class Memory:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """The memory that `to_json` described."""
+        """Rebuild the memory from what `to_json` gave."""
         return cls(
             notes={call: [Note(*note) for note in notes] for call, notes in data["notes"].items()},
             last_asked=dict(data["last_asked"]),

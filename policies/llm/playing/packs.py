@@ -1,13 +1,13 @@
-"""Prompt packs: templates that put a call's slots into words, in one language and one paraphrase.
+"""Prompt packs: templates that turn a call's slots into a prompt, in one language and one paraphrase.
 
 The templates of a scenario's calls stand in the scenario's own room, `prompts/PACK`, beside the `observation.jinja` of
 its environment; what all scenarios share stands in `policies/llm/packs/PACK`: `manifest.yaml`, `personas.yaml`, the
 templates for repair, second tries and summaries, and in `generic` those for scenarios without any of their own. A pack
 of the user's is one folder that holds all of this, with the scenarios as folders inside. A pack may name a shipped one
-as its `base`: what it does not hold itself is said in the base's words.
+as its `base`: the base's templates stand in for those that it does not hold.
 
-Templates are checked when they are loaded: each there, no name used that the call may not show, every text that
-somebody wrote inside quotation marks.
+Templates are checked when they are loaded: each must exist, may use only the names that its call may show, and must put
+texts of players into quotation marks.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _FIELDS = {"name": str, "language": str, "paraphrase": str, "version": int}
 _OPTIONAL = {"base": str}
 
 _LEGAL = "kind low high integer allowed options"
-#: What the templates that belong to no scenario may use.
+#: The templates that belong to no scenario, and the names that each may use.
 COMMON_TEMPLATES = {
     # Asks what an answer that could not be read was meant to say.
     "repair.jinja": names(f"{_LEGAL} answer answer_as key"),
@@ -50,14 +50,14 @@ COMMON_TEMPLATES = {
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a pack says about itself.
+    """A pack's description of itself.
 
     Attributes:
         name: its name.
         language: the language's code, such as `"en"`.
-        paraphrase: which of several ways to say the same.
-        version: counts up with each change of words.
-        base: the shipped pack whose words stand in for those that it does not hold; empty for none.
+        paraphrase: which of several wordings in this language.
+        version: increases with each change of the texts.
+        base: the shipped pack whose templates stand in for missing ones; empty for none.
     """
 
     name: str
@@ -68,12 +68,12 @@ class Manifest:
 
 
 class Prompts:
-    """The words of a pack for one scenario.
+    """A pack's templates and personas for one scenario.
 
     Args:
         pack: the pack.
         scenario: the scenario's name.
-        generic: whether the words are those for scenarios without any of their own.
+        generic: whether the templates are those for scenarios without any of their own.
 
     Attributes:
         pack: the pack.
@@ -88,13 +88,13 @@ class Prompts:
     def __init__(self, pack: Pack, scenario: str, *, generic: bool = False) -> None:
         self.pack = pack
         self.scenario = scenario
-        folder = pack.folder / GENERIC_FOLDER if generic else pack.folder_of(scenario)
+        folder = pack.folder / GENERIC_FOLDER if generic else pack.folder_for(scenario)
         if not folder.is_dir():
             raise SettingsError("pack", pack.name, f"has no templates for {scenario}")
         calls = (load(GENERIC) if generic else workflow_class(find_scenario(scenario))).calls
         base = None if pack.base is None else pack.base.prompts(scenario, generic=generic)
-        wanted = {call.template: call.names for call in calls}
-        self.templates: Templates = Templates(folder, wanted, base=None if base is None else base.templates)
+        names_by_template = {call.template: call.names for call in calls}
+        self.templates: Templates = Templates(folder, names_by_template, base=None if base is None else base.templates)
         own = folder / PERSONAS
         self.personas: dict[str, Persona] = {**({} if base is None else base.personas), **pack.personas}
         if own.is_file():
@@ -105,13 +105,13 @@ class Prompts:
         return self.templates.words.get(name, name)
 
     def persona(self, name: str) -> Persona | None:
-        """The persona that a setting names.
+        """Find the persona that a setting names.
 
         Args:
             name: a name; `"none"` for no persona; or, if it holds a space, the words themselves.
 
         Raises:
-            SettingsError: there is no such persona, or it has no words for this scenario.
+            SettingsError: there is no such persona, or it has no text for this scenario.
         """
         if name == "none":
             return None
@@ -121,24 +121,24 @@ class Prompts:
             return self.personas[name]
         others = {persona for prompts in self.pack.all_prompts() for persona in prompts.personas}
         if name in others:
-            why = f"has no words for {self.scenario} in pack {self.pack.name}; choose another one"
+            reason = f"has no words for {self.scenario} in pack {self.pack.name}; choose another one"
         else:
-            why = f"is no persona of pack {self.pack.name}; {suggestion(name, ['none', *self.personas])}"
-        raise SettingsError("personas", name, why)
+            reason = f"is no persona of pack {self.pack.name}; {suggestion(name, ['none', *self.personas])}"
+        raise SettingsError("personas", name, reason)
 
 
 class Pack:
     """A loaded pack.
 
     Args:
-        folder: what belongs to no scenario, and with a pack of the user's the scenarios' folders too.
-        shipped: whether the scenarios' templates stand in the scenarios' own rooms.
+        folder: holds what belongs to no scenario; a pack of the user's also holds the scenarios' folders.
+        shipped: whether the scenarios' templates are in the scenarios' own rooms.
 
     Attributes:
-        manifest: what it says about itself.
-        base: the pack whose words stand in for those that it does not hold; `None` without one.
-        personas: those that say the same in all scenarios, by name.
-        templates: those that belong to no scenario.
+        manifest: its description.
+        base: the pack whose templates stand in for missing ones; `None` without one.
+        personas: the personas that are the same in all scenarios, by name.
+        templates: the templates that belong to no scenario.
 
     Raises:
         WordingError: the folder is no complete pack, or a template shows what it must not.
@@ -159,18 +159,18 @@ class Pack:
 
     @property
     def name(self) -> str:
-        """Its name, as it says itself."""
+        """The name in its manifest."""
         return self.manifest.name
 
-    def folder_of(self, scenario: str) -> Path:
-        """Where its templates for a scenario are, or would be."""
-        found = find_scenario(scenario)
-        if found.workflow is None:
+    def folder_for(self, scenario: str) -> Path:
+        """The folder of its templates for a scenario, whether or not it exists."""
+        descriptor = find_scenario(scenario)
+        if descriptor.workflow is None:
             return self.folder / GENERIC_FOLDER
-        return found.env_class.home / PROMPTS / self.folder.name if self.shipped else self.folder / scenario
+        return descriptor.env_class.home / PROMPTS / self.folder.name if self.shipped else self.folder / scenario
 
     def prompts(self, scenario: str, *, generic: bool = False) -> Prompts:
-        """Its words for a scenario, or those that stand for the words of any.
+        """Its templates for a scenario, or with `generic` those for any scenario.
 
         Raises:
             SettingsError: it has none.
@@ -178,22 +178,22 @@ class Pack:
         """
         key = scenario, generic
         if key not in self._prompts:
-            own = self.folder / GENERIC_FOLDER if generic else self.folder_of(scenario)
+            own = self.folder / GENERIC_FOLDER if generic else self.folder_for(scenario)
             if self.base is not None and not own.is_dir():
                 return self.base.prompts(scenario, generic=generic)
             self._prompts[key] = Prompts(self, scenario, generic=generic)
         return self._prompts[key]
 
     def all_prompts(self) -> list[Prompts]:
-        """Its words for all scenarios that it has any for."""
-        return [self.prompts(name) for name in scenarios() if self.base or self.folder_of(name).is_dir()]
+        """Its templates for every scenario for which it has some."""
+        return [self.prompts(name) for name in scenarios() if self.base or self.folder_for(name).is_dir()]
 
     def digest(self, played: Iterable[str] | None = None) -> str:
         """SHA-256 over its files, and its base's, for these scenarios (by default for all), 16 hexadecimal digits."""
         played = tuple(scenarios() if played is None else played)
         digest = hashlib.sha256()
         folders = {"": self.folder}
-        folders |= {name: self.folder_of(name) for name in sorted(played)}
+        folders |= {name: self.folder_for(name) for name in sorted(played)}
         for name, folder in folders.items():
             files = folder.rglob("*") if name else folder.glob("*")
             for path in sorted(p for p in files if p.suffix in (".jinja", ".yaml", ".json")):
@@ -205,9 +205,9 @@ class Pack:
         return digest.hexdigest()[:16]
 
     def describe(self, played: Iterable[str] | None = None) -> dict[str, Any]:
-        """What is recorded with a run that plays these scenarios."""
-        told = {name: value for name, value in vars(self.manifest).items() if value or name in _FIELDS}
-        return {**told, "digest": self.digest(played)}
+        """What a run that plays these scenarios records of the pack."""
+        fields = {name: value for name, value in vars(self.manifest).items() if value or name in _FIELDS}
+        return {**fields, "digest": self.digest(played)}
 
 
 def shipped_packs() -> tuple[str, ...]:
@@ -251,16 +251,16 @@ def _read_manifest(path: Path) -> Manifest:
     data = _read_yaml(path)
     if not isinstance(data, dict):
         raise WordingError(f"{path}: must hold {', '.join(_FIELDS)}")
-    known = {**_FIELDS, **_OPTIONAL}
+    kinds = {**_FIELDS, **_OPTIONAL}
     for field in data:
-        if field not in known:
-            raise WordingError(f"{path}: there is no field '{field}'; {suggestion(str(field), known)}")
-    for field, kind in known.items():
+        if field not in kinds:
+            raise WordingError(f"{path}: there is no field '{field}'; {suggestion(str(field), kinds)}")
+    for field, kind in kinds.items():
         if field in _OPTIONAL and field not in data:
             continue
         if not isinstance(data.get(field), kind) or isinstance(data[field], bool):
             raise WordingError(f"{path}: the field '{field}' is missing or no {kind.__name__}")
     if "base" in data and data["base"] not in shipped_packs():
-        meant = suggestion(data["base"], shipped_packs())
-        raise WordingError(f"{path}: base '{data['base']}' is no shipped pack; {meant}")
+        hint = suggestion(data["base"], shipped_packs())
+        raise WordingError(f"{path}: base '{data['base']}' is no shipped pack; {hint}")
     return Manifest(**data)

@@ -1,4 +1,4 @@
-"""How a model is asked: sampling, and the length of answers."""
+"""Model parameters: sampling, and the length of answers."""
 
 from __future__ import annotations
 
@@ -52,22 +52,22 @@ class ModelParameters(Settings):
             raise SettingsError("extra", self.extra, "must be a mapping of field names to values")
 
     def to_json(self) -> dict[str, Any]:
-        """What is set, as plain data."""
+        """The parameters that are set, as plain data."""
         return {name: value for name, value in super().to_json().items() if value not in (None, [], {})}
 
     @classmethod
-    def read(cls, given: object, where: str) -> ModelParameters:
-        """Parameters from a mapping, as in a study file.
+    def read(cls, data: object, where: str) -> ModelParameters:
+        """Make parameters from a mapping, as in a study file.
 
         Raises:
             SettingsError: a name is unknown, or a value impossible.
         """
-        if isinstance(given, ModelParameters):
-            return given
-        if not isinstance(given, Mapping):
-            raise SettingsError(where, given, "must be a mapping such as {temperature: 0.7, max_tokens: 100}")
+        if isinstance(data, ModelParameters):
+            return data
+        if not isinstance(data, Mapping):
+            raise SettingsError(where, data, "must be a mapping such as {temperature: 0.7, max_tokens: 100}")
         names = cls.__dataclass_fields__
-        for name in given:
+        for name in data:
             if name not in names:
                 raise SettingsError(where, name, f"is no model parameter; {suggestion(str(name), names)}")
-        return cls(**given)
+        return cls(**data)

@@ -1,4 +1,4 @@
-"""Personas: who a model is told to be, in the words of a pack or of the user."""
+"""Personas: texts that tell a model who it is, from a pack or from the user."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ BACKGROUND = "background"
 
 @dataclass(frozen=True)
 class Persona:
-    """A persona's words in one scenario.
+    """A persona's texts in one scenario.
 
     Attributes:
         name: its name in the pack; `"own"` for a text of the user's.
-        texts: the words by call; those under `"any"` stand for all calls without words of their own.
-        instruction: whether it says outright how to deal with the others.
+        texts: the texts by call; the one under `"any"` is for all calls without a text of their own.
+        instruction: whether it says outright how to treat the others.
     """
 
     name: str
@@ -29,12 +29,12 @@ class Persona:
     instruction: bool = False
 
     def text(self, call: str) -> str:
-        """The words shown at a call; empty if it shows none there."""
+        """The text shown at a call; empty if there is none."""
         return self.texts.get(call) or self.texts.get(ANY, "")
 
 
 def with_background(background: str, persona: Persona | None) -> Persona | None:
-    """A persona with words about who the player is before its own."""
+    """Put a text about the player's background before the texts of a persona."""
     if not background:
         return persona
     if persona is None:
@@ -52,22 +52,22 @@ def read_personas(data: object, calls: Collection[str], where: str) -> dict[str,
         where: the file, for errors.
 
     Raises:
-        WordingError: the file does not hold what is said above.
+        WordingError: the file holds anything else.
     """
     if not isinstance(data, Mapping):
         raise WordingError(f"{where}: must hold personas by name")
-    return {str(name): _read_one(str(name), given, calls, where) for name, given in data.items()}
+    return {str(name): _read_persona(str(name), texts, calls, where) for name, texts in data.items()}
 
 
-def _read_one(name: str, given: Any, calls: Collection[str], where: str) -> Persona:
-    if isinstance(given, str):
-        given = {ANY: given}
-    if not isinstance(given, Mapping):
+def _read_persona(name: str, data: Any, calls: Collection[str], where: str) -> Persona:
+    if isinstance(data, str):
+        data = {ANY: data}
+    if not isinstance(data, Mapping):
         raise WordingError(f"{where}: persona '{name}' must be a text, or texts by call")
-    instruction = given.get(INSTRUCTION, False)
+    instruction = data.get(INSTRUCTION, False)
     if not isinstance(instruction, bool):
         raise WordingError(f"{where}: persona '{name}': instruction must be true or false")
-    texts = {str(call): text for call, text in given.items() if call != INSTRUCTION}
+    texts = {str(call): text for call, text in data.items() if call != INSTRUCTION}
     for call, text in texts.items():
         if call != ANY and call not in calls:
             hint = suggestion(call, (ANY, *calls))

@@ -29,16 +29,16 @@ LABEL = "language model"
 KIND = "llm"
 PRESET = "team_up"
 NO_PRESET = "none"
-ENDPOINT_FIELDS = tuple(one.name for one in dataclasses.fields(Endpoint) if one.name != "model")
+ENDPOINT_FIELDS = tuple(field.name for field in dataclasses.fields(Endpoint) if field.name != "model")
 
-# Names under which providers take keys; what stands under them is never accepted from a study or a command line.
+# Names under which providers take keys. Values under them are never accepted from a study or a command line.
 _SECRET = re.compile(r"api[-_]?key$|^authorization$|secret$|password$|(access|auth|bearer)[-_]?token$", re.IGNORECASE)
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
 _NESTED: Mapping[str, type[Limits] | type[Retry]] = {"limits": Limits, "retry": Retry}
 
 
 class ModelPlayer(LLMPolicy):
-    """A language model in a study: plays, and keeps account of what it asked and got."""
+    """A language model in a study; it also records its calls, tokens and cost."""
 
     def __init__(self, chat: Chat, settings: LLMSettings) -> None:
         super().__init__(chat, settings)
@@ -46,7 +46,7 @@ class ModelPlayer(LLMPolicy):
         self.chat = self._tally
 
     def record(self) -> dict[str, Any]:
-        """What became of the episode's answers, as plain data; the same whenever and however often it is resumed."""
+        """The counts and usage of an episode's calls, as plain data; the same however often the run was resumed."""
         personas = {seat: name for seat, name in self.personas().items() if name != "none"}
         used = self._tally.to_json()
         counts = self.counters.to_json()
@@ -59,11 +59,11 @@ class ModelPlayer(LLMPolicy):
 
 
 def settle(argument: str, options: Mapping[str, Any]) -> tuple[str, dict[str, Any], dict[str, Any]]:
-    """A policy in its one spelling, whichever a study uses.
+    """Split a study's policy into model, policy options and endpoint fields, however it is spelled.
 
     Args:
-        argument: the model, or nothing.
-        options: what the study gives.
+        argument: the model, or empty.
+        options: the study's options.
 
     Returns:
         The model; the policy's options; the endpoint's fields.
@@ -73,7 +73,7 @@ def settle(argument: str, options: Mapping[str, Any]) -> tuple[str, dict[str, An
     """
     for name, inner, text in _texts("", "", options):
         if scrub(text) != text or _SECRET.search(inner):
-            # The value is not shown: it would end up in logs, and in the run's folder.
+            # The value is not shown: it would end up in logs and in the run's folder.
             raise SettingsError(
                 name, HIDDEN, "looks like a key; keys stay in environment variables, and key_env names the variable"
             )
@@ -89,11 +89,11 @@ def settle(argument: str, options: Mapping[str, Any]) -> tuple[str, dict[str, An
     return model, own, {name: options[name] for name in ENDPOINT_FIELDS if name in options}
 
 
-def settings_of(argument: str, options: Mapping[str, Any]) -> LLMSettings:
-    """The settings that options mean.
+def build_settings(argument: str, options: Mapping[str, Any]) -> LLMSettings:
+    """Build the settings of a policy's options.
 
     Raises:
-        SettingsError: they are not possible.
+        SettingsError: an option is unknown or impossible.
     """
     model, own, _ = settle(argument, options)
     preset = own.pop("preset", PRESET)
@@ -105,8 +105,8 @@ def settings_of(argument: str, options: Mapping[str, Any]) -> LLMSettings:
     return settings
 
 
-def endpoint_of(model: str, fields: Mapping[str, Any]) -> Endpoint:
-    """The endpoint of a model.
+def build_endpoint(model: str, fields: Mapping[str, Any]) -> Endpoint:
+    """Build the endpoint of a model.
 
     Args:
         model: the model.
@@ -115,47 +115,47 @@ def endpoint_of(model: str, fields: Mapping[str, Any]) -> Endpoint:
     Raises:
         SettingsError: a field is unknown or impossible.
     """
-    given = dict(fields)
-    variable = given.get("key_env")
+    arguments = dict(fields)
+    variable = arguments.get("key_env")
     if isinstance(variable, str) and not _VARIABLE.fullmatch(variable) and variable not in os.environ:
-        # Whoever puts a key where its variable's name belongs must not find it in a log or in the run's folder.
+        # A key that was put here instead of its variable's name must not end up in a log or in the run's folder.
         raise SettingsError("key_env", HIDDEN, "must name an environment variable that is set; never the key itself")
     for name, kind in _NESTED.items():
-        value = given.get(name)
+        value = arguments.get(name)
         if isinstance(value, Mapping):
-            known = [one.name for one in dataclasses.fields(kind)]
-            unknown = [key for key in value if key not in known]
+            names = [field.name for field in dataclasses.fields(kind)]
+            unknown = [key for key in value if key not in names]
             if unknown:
-                raise SettingsError(name, unknown[0], f"is not known here; there are {', '.join(known)}")
+                raise SettingsError(name, unknown[0], f"is not known here; there are {', '.join(names)}")
             value = dict(value)
             if "most" in value and isinstance(value["most"], int):
                 value.setdefault("start", max(1, min(Limits().start, value["most"])))
-            given[name] = kind(**value)
+            arguments[name] = kind(**value)
         elif value is not None and not isinstance(value, kind):
             raise SettingsError(name, value, "must be a mapping of names to values")
-    return Endpoint(model=model, **given)
+    return Endpoint(model=model, **arguments)
 
 
 def check(scenario: str, argument: str, options: Mapping[str, Any]) -> None:
-    """Find out whether the policy can be made, without asking anyone.
+    """Check that the policy can be made, without any request.
 
     Raises:
-        LlmCoopError: it cannot; a `SettingsError` names the option.
+        LlmCoopError: it cannot be made; a `SettingsError` names the option.
     """
     model, _, endpoint = settle(argument, options)
-    endpoint_of(model, endpoint)
-    settings = settings_of(argument, options)
+    build_endpoint(model, endpoint)
+    settings = build_settings(argument, options)
     try:
         prompts = load_pack(settings.pack).prompts(scenario)
     except WordingError as error:
-        why = str(error).removeprefix(f"pack={settings.pack!r}: ")
-        raise SettingsError("pack", settings.pack, why) from error
+        reason = str(error).removeprefix(f"pack={settings.pack!r}: ")
+        raise SettingsError("pack", settings.pack, reason) from error
     for name in settings.personas:
         prompts.persona(name)
 
 
 def make(scenario: str, argument: str, options: Mapping[str, Any], chat: Chat | None = None) -> Policy:
-    """Make the policy; see `check`. Without a scenario and a chat, it opens a `StandaloneChat`.
+    """Make the policy. With neither a chat nor a scenario, it opens a chat of its own; see `StandaloneChat`.
 
     Raises:
         SettingsError: there is no chat to ask.
@@ -168,22 +168,22 @@ def make(scenario: str, argument: str, options: Mapping[str, Any], chat: Chat | 
         options = dict(options)
         folder = options.pop("folder", None)
         model, _, endpoint = settle(argument, options)
-        chat = StandaloneChat(endpoint_of(model, endpoint), None if folder is None else Path(folder))
-    return ModelPlayer(chat, settings_of(argument, options))
+        chat = StandaloneChat(build_endpoint(model, endpoint), None if folder is None else Path(folder))
+    return ModelPlayer(chat, build_settings(argument, options))
 
 
 def describe(argument: str, options: Mapping[str, Any], played: Iterable[str] | None = None) -> dict[str, Any]:
     """What a run records of the policy: all settings, the pack with its hash, how tokens are counted.
 
     Args:
-        argument: the model, or nothing.
-        options: what the study gives.
-        played: the names of the scenarios that it plays; by default all that there are.
+        argument: the model, or empty.
+        options: the study's options.
+        played: the names of the scenarios that it plays; all by default.
     """
-    return LLMPolicy(_Nobody(), settings_of(argument, options)).describe(played)
+    return LLMPolicy(_NoChat(), build_settings(argument, options)).describe(played)
 
 
-class _Nobody:
+class _NoChat:
     """A chat for a policy that is only described."""
 
     async def ask(self, key: Any, request: Any) -> Any:
@@ -192,12 +192,12 @@ class _Nobody:
 
 
 def _texts(name: str, inner: str, value: Any) -> Iterator[tuple[str, str, str]]:
-    """All texts in options: the name of the option, the name nearest to the text, and the text."""
+    """Yield all texts in options: the option's name, the innermost key above the text, and the text."""
     if isinstance(value, str):
         yield name, inner, value
     elif isinstance(value, Mapping):
-        for key, one in value.items():
-            yield from _texts(name or str(key), str(key), one)
+        for key, inner_value in value.items():
+            yield from _texts(name or str(key), str(key), inner_value)
     elif isinstance(value, list | tuple):
-        for one in value:
-            yield from _texts(name, inner, one)
+        for inner_value in value:
+            yield from _texts(name, inner, inner_value)

@@ -1,4 +1,4 @@
-"""A language model in any seat of any scenario."""
+"""The policy of language models, for any seat of any scenario."""
 
 from __future__ import annotations
 
@@ -19,37 +19,38 @@ from llm_coop_envs.policies.llm.playing.calls import workflow_class, workflow_cl
 from llm_coop_envs.policies.llm.playing.memory import Memory
 from llm_coop_envs.policies.llm.playing.packs import Prompts, load_pack
 from llm_coop_envs.policies.llm.playing.personas import Persona, with_background
-from llm_coop_envs.policies.llm.playing.prompter import Prompter, Turn
+from llm_coop_envs.policies.llm.playing.prompter import Prompter
 from llm_coop_envs.policies.llm.playing.settings import LLMSettings
+from llm_coop_envs.policies.llm.playing.turn import Turn
 from llm_coop_envs.policies.llm.playing.workflow import GenericWorkflow, NoSettings, Workflow
 from llm_coop_envs.policies.llm.tokens import TokenCounter, counter_for
-from llm_coop_envs.treatments.delivery import PARAPHRASE, SPEAKER, InOtherWords
+from llm_coop_envs.treatments.delivery import PARAPHRASE, SPEAKER
 from llm_coop_envs.treatments.regulator import PHASES, SEAT
 from llm_coop_envs.util.on_demand import OnDemand
 from llm_coop_envs.util.waiting import by_hands
 
-#: How many players of a crowd have their prompts made and wait for an answer at a time, where the chat names no number.
-HANDS = 4096
+#: How many players of a crowd are asked at the same time, where the chat names no number.
+DEFAULT_CONCURRENCY = 4096
 
 
 class LLMPolicy(Policy):
     """Plays its seats with a language model, by the scenario's workflow.
 
-    It renders prompts from a pack, what the environment lets the player know, and the player's private memory; asks
-    for all players on turn at the same time; and reads the answers. The `Chat` decides how many requests are under
-    way.
+    It renders prompts from a pack, from what the environment lets the player know, and from the player's private
+    memory. It asks for all players on turn at the same time, and reads the answers. The `Chat` decides how many
+    requests are under way.
 
     Args:
-        chat: answers requests: a journal, a budget and a dispatcher in front of a provider, or anything else. One
-            that answers by script says so with an attribute `scripted`; it is told the question as data.
-        settings: which model, which words, which memory.
+        chat: answers requests: a journal, a budget and a dispatcher in front of a provider, or anything else. A chat
+            with a true attribute `scripted` answers by script, and gets each question as data too.
+        settings: the model, how it is asked, and what it remembers.
         count_tokens: counts tokens for the model; by default its own tokenizer if its tables are on this machine,
-            else a stated estimate.
+            else an estimate.
 
     Attributes:
-        counters: what became of the answers, in the running episode.
+        counters: counts of what became of the answers in the running episode.
         token_counter: the tokenizer's name, `"estimate"`, or `"given"`.
-        backgrounds: who sits in the seats, in words that stand before those of a persona; taken at `begin`.
+        backgrounds: by seat, a text about its player that precedes the persona; read at `begin`.
 
     Raises:
         WordingError: the pack cannot be used.
@@ -71,7 +72,7 @@ class LLMPolicy(Policy):
         self.backgrounds: Mapping[str, str] = {}
 
     def begin(self, episode: Episode) -> None:
-        """A new episode: memories and counters start empty, personas are dealt.
+        """Begin an episode: memories and counters start empty, personas are dealt.
 
         Raises:
             SettingsError: the pack has no templates for the scenario, or a persona has no words for it.
@@ -83,7 +84,7 @@ class LLMPolicy(Policy):
         self._prompter = Prompter(
             self.chat, self.settings, prompts, self._count, self.counters, scripted=self._scripted
         )
-        self._memories = defaultdict(Memory)  # only of those who remember something
+        self._memories = defaultdict(Memory)  # only of players who remember something
         self._personas = self._deal(episode, prompts)
         kind = workflow_class(scenario)
         self._workflow = kind(self.settings.workflow_settings(kind), episode, self._personas)
@@ -92,15 +93,15 @@ class LLMPolicy(Policy):
             beside = self.pack.prompts(scenario.name, generic=True)
             prompter = Prompter(self.chat, self.settings, beside, self._count, self.counters, scripted=self._scripted)
             self._regulated = GenericWorkflow(NoSettings(), episode, self._personas), prompter
-        # Prompts are made from slots by a pack, but for regulators and scenarios asked with the environment's text.
+        # Prompts are rendered from slots alone, except for regulators and workflows that use the environment's text.
         self.slots_only = not self._workflow.from_text and self._regulated is None
 
     async def act(self, requests: Sequence[Request]) -> Sequence[Action]:
         """Ask the model for all these decisions at once.
 
         Raises:
-            ChatError: no answer can be had; raised when all other answers are in, so that none that was paid for is
-                lost.
+            ChatError: an answer cannot be had. Raised when all other answers have come, so that none that was paid
+                for is lost.
         """
         if len(requests) == 1:
             return [await self._decide(requests[0])]
@@ -111,7 +112,7 @@ class LLMPolicy(Policy):
         return [outcome for outcome in outcomes if not isinstance(outcome, BaseException)]
 
     async def answer(self, chunk: Chunk) -> Submissions:
-        """The same for any number of players: what each sees is made when its turn to be asked comes.
+        """Ask the model for a chunk of players; a player's request is made only when it is asked.
 
         Raises:
             ChatError: as `act`.
@@ -119,21 +120,21 @@ class LLMPolicy(Policy):
         reading, waiting = chunk.reading(), chunk.stream()
 
         async def work() -> None:
-            for place, request in waiting:
-                reading.take(place, request.agent, await self._decide(request))
+            for position, request in waiting:
+                reading.take(position, request.agent, await self._decide(request))
 
-        await by_hands(work, min(len(chunk), max(HANDS, getattr(self.chat, "most", 0))))
+        await by_hands(work, min(len(chunk), max(DEFAULT_CONCURRENCY, getattr(self.chat, "most", 0))))
         return reading.submissions
 
     def personas(self) -> dict[str, str]:
-        """The persona's name of each seat; `"none"` without one."""
-        return {seat: "none" if one is None else one.name for seat, one in self._personas.items()}
+        """The name of each seat's persona; `"none"` without one."""
+        return {seat: "none" if persona is None else persona.name for seat, persona in self._personas.items()}
 
     def describe(self, played: Iterable[str] | None = None) -> dict[str, Any]:
-        """What is recorded with a run that plays these scenarios: settings, the pack with its hash, what counts tokens.
+        """What a run records of the policy: its settings, the pack with its hash, and how tokens are counted.
 
         Args:
-            played: the scenarios' names; by default all that there are.
+            played: the names of the scenarios that the run plays; all by default.
         """
         played = tuple(workflow_classes() if played is None else played)
         return {
@@ -148,16 +149,16 @@ class LLMPolicy(Policy):
         }
 
     def get_state(self) -> dict[str, Any]:
-        """The private memories, as plain data: with the environment's `get_state`, an episode can be branched here."""
+        """The private memories, as plain data. With the environment's `get_state` an episode can be branched here."""
         return {seat: self._memories.get(seat, Memory()).to_json() for seat in self.episode.seats}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Remember what `get_state` gave; call it after `begin`."""
-        kept = {seat: Memory.from_json(state[seat]) for seat in self.episode.seats}
-        self._memories = defaultdict(Memory, kept)
+        """Restore the memories that `get_state` gave; call it after `begin`."""
+        memories = {seat: Memory.from_json(state[seat]) for seat in self.episode.seats}
+        self._memories = defaultdict(Memory, memories)
 
     def continue_from(self, earlier: Policy) -> None:
-        """Share the private memories of another language model's seats; settings, personas and counters stay apart."""
+        """Share the memories of another language model's seats; settings, personas and counters stay separate."""
         if isinstance(earlier, LLMPolicy):
             self._memories = earlier._memories
 
@@ -182,16 +183,15 @@ class LLMPolicy(Policy):
             turn.notice = ""
         try:
             action = await workflow.play(prompter, turn, slots)
-            if slots.phase == TALK and action.get("message") and self._says_otherwise(turn):
-                text = action["message"]
-                action["message"] = InOtherWords(text, await prompter.in_other_words(turn, text))
+            if slots.phase == TALK and action.get("message") and self._paraphrases_itself(turn):
+                action["paraphrase"] = await prompter.paraphrase(turn, action["message"])
             return action
         finally:
             if not turn.memory.empty:
                 self._memories[agent] = turn.memory
 
-    def _says_otherwise(self, turn: Turn) -> bool:
-        """Whether what a player says now is delivered in other words of its own."""
+    def _paraphrases_itself(self, turn: Turn) -> bool:
+        """Whether a player's message of this turn is delivered in the player's own paraphrase."""
         settings = self.episode.settings.in_round(turn.round, turn.agent)
         return settings.delivery == PARAPHRASE and settings.delivery_by == SPEAKER
 
@@ -200,13 +200,13 @@ class LLMPolicy(Policy):
         names, seats = self.settings.personas, episode.seats
         dealt: dict[str, Persona | None] = dict.fromkeys(seats)
         if names:
-            found = [prompts.persona(name) for name in names]
+            personas = [prompts.persona(name) for name in names]
             order = list(range(len(seats)))
             if self.settings.deal == "shuffled":
                 order = episode.rng.permutation(len(seats)).tolist()
-            block = {seat: k * len(found) // len(seats) for k, seat in enumerate(order)}
-            dealt = {name: found[block[seat]] for seat, name in enumerate(seats)}
-        told = self.backgrounds
-        if not told:
+            block = {seat: k * len(personas) // len(seats) for k, seat in enumerate(order)}
+            dealt = {name: personas[block[seat]] for seat, name in enumerate(seats)}
+        backgrounds = self.backgrounds
+        if not backgrounds:
             return dealt
-        return OnDemand(dealt, lambda seat: with_background(told.get(seat, ""), dealt[seat]))
+        return OnDemand(dealt, lambda seat: with_background(backgrounds.get(seat, ""), dealt[seat]))

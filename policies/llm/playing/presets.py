@@ -12,7 +12,7 @@ from typing import Any
 
 from llm_coop_envs.policies.llm.playing.calls import workflow_classes
 
-#: What the papers say of all scenarios.
+#: Fields that hold in all scenarios, by preset.
 PAPERS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
         # Authors' code of Wu et al. 2024 ("Shall We Team Up", arXiv version 3).
@@ -34,12 +34,12 @@ PAPERS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
 
 
 def presets() -> dict[str, dict[str, Any]]:
-    """The fields that each preset sets: those of the papers, and what the scenarios' workflows say of them."""
-    found = {name: {**fields, "parameters": {}, "options": {}} for name, fields in PAPERS.items()}
+    """The fields that each preset sets: those that hold everywhere, and those of the scenarios' workflows."""
+    fields_by_preset = {name: {**fields, "parameters": {}, "options": {}} for name, fields in PAPERS.items()}
     for scenario, workflow in workflow_classes().items():
         for name, own in workflow.presets.items():
-            preset = found.setdefault(name, {"parameters": {}, "options": {}})
+            preset = fields_by_preset.setdefault(name, {"parameters": {}, "options": {}})
             if "parameters" in own:
                 preset["parameters"][scenario] = own["parameters"]
             preset["options"].update({key: value for key, value in own.items() if key != "parameters"})
-    return found
+    return fields_by_preset

@@ -1,91 +1,55 @@
-"""Prompting a model until there is an answer, or it is certain that there is none: question, repair, second try."""
+"""Asking a model for one decision: prompt, read, ask what the answer meant, ask again."""
 
 from __future__ import annotations
 
 import functools
 import json
-import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from llm_coop_envs.core.base_policy import Action
 from llm_coop_envs.interface.question import Number, Options
-from llm_coop_envs.interface.wording import Templates
-from llm_coop_envs.policies.llm.chat import Chat, ChatError, ChatMessage, ChatReply, ChatRequest, RequestKey
-from llm_coop_envs.policies.llm.parsing import AMBIGUOUS, EMPTY, ILLEGAL, REFUSED, UNREADABLE, Reading
-from llm_coop_envs.policies.llm.parsing.tokens import INVISIBLE, TEMPLATE_TOKENS, TOO_LONG, without_tokens
+from llm_coop_envs.policies.llm.chat import Chat, ChatError, ChatMessage, ChatReply, ChatRequest
+from llm_coop_envs.policies.llm.parsing import AMBIGUOUS, EMPTY, REFUSED, UNREADABLE, Reading
+from llm_coop_envs.policies.llm.parsing.tokens import remove_template_tokens
 from llm_coop_envs.policies.llm.parsing.tokens import shorten as shorten_answer
 from llm_coop_envs.policies.llm.playing.answer_counts import AnswerCounts, CallCounts
-from llm_coop_envs.policies.llm.playing.calls import Call, names
+from llm_coop_envs.policies.llm.playing.answer_readers import MessageReader, Reader, reader_for
+from llm_coop_envs.policies.llm.playing.calls import Call
 from llm_coop_envs.policies.llm.playing.context_window import shorten
-from llm_coop_envs.policies.llm.playing.memory import Memory, Note
+from llm_coop_envs.policies.llm.playing.counted_reading import read_reply, to_choice
+from llm_coop_envs.policies.llm.playing.memory import Note
 from llm_coop_envs.policies.llm.playing.packs import Prompts
-from llm_coop_envs.policies.llm.playing.personas import Persona
-from llm_coop_envs.policies.llm.playing.readers import Reader, WordReader, reader_of
+from llm_coop_envs.policies.llm.playing.paraphrasing import PARAPHRASE, paraphrase_prompt
 from llm_coop_envs.policies.llm.playing.settings import LLMSettings
+from llm_coop_envs.policies.llm.playing.turn import Turn
 from llm_coop_envs.policies.llm.tokens import TokenCounter
 
 T = TypeVar("T")
 
 SUMMARY = "summary"
-PARAPHRASE = Call("paraphrase", "message", names("message"))
-_PARAPHRASES = Path(__file__).parents[1] / "packs" / "paraphrase"
-#: Models that answer by script: their requests carry the question as data.
+#: How the names of models that answer by script begin; their requests carry the question as data.
 SCRIPTED = "scripted"
-#: What a prompt is shortened to, as a share, when a provider finds it too long; and how often.
-SHORTER = 0.75
+#: The share to which a prompt is shortened when a provider finds it too long; and how often it is tried.
+SHORTENED_SHARE = 0.75
 _SHORTENINGS = 6
-#: Tokens that a word takes at most, on average, so that an answer of so many words is not cut.
-TOKENS_A_WORD = 2
+#: Tokens per word, on the safe side: an answer of as many words as a prompt allows is then not cut.
+TOKENS_PER_WORD = 2
 _TOO_LONG = (
     "the question is as short as it can be: let the server take longer ones, then run again to continue (every answer "
     "so far is kept, and this question is asked again)"
 )
 
 
-@dataclass(slots=True)
-class Turn:
-    """One player's turn in one step.
-
-    Attributes:
-        episode: the episode's name.
-        agent: who decides.
-        step: the environment's step.
-        round: the round, as the environment counts.
-        persona: who the player is, or `None`.
-        memory: what it remembers.
-        text: the environment's own text, where the workflow asks with it; else empty.
-        notice: what a regulator says to the player, for workflows that ask with their own words; put before them.
-        attempts: how many requests were made in this turn, by call.
-    """
-
-    episode: str
-    agent: str
-    step: int
-    round: int
-    persona: Persona | None
-    memory: Memory
-    text: str = ""
-    notice: str = ""
-    attempts: dict[str, int] = field(default_factory=dict)
-
-    def key(self, call: str) -> RequestKey:
-        """The key of the next request of a call."""
-        attempt = self.attempts.get(call, 0)
-        self.attempts[call] = attempt + 1
-        return RequestKey(self.episode, self.agent, self.step, call, attempt)
-
-
 @dataclass(frozen=True, slots=True)
 class Decision(Generic[T]):
-    """What came of a question.
+    """The outcome of a question.
 
     Attributes:
         reading: the last reading; usable if it is `ok`.
-        text: the answer it was read from.
+        text: the answer from which it was read.
     """
 
     reading: Reading[T]
@@ -93,14 +57,14 @@ class Decision(Generic[T]):
 
 
 class Prompter:
-    """Puts a policy's questions to a model.
+    """Asks a model a policy's questions.
 
     Args:
         chat: answers requests.
-        settings: how it is asked.
-        prompts: the words.
+        settings: how the model is asked.
+        prompts: the templates.
         count: counts tokens.
-        counters: where it is counted what became of the answers.
+        counters: counts what became of the answers.
         scripted: whether answers come from a script: requests then carry the question as data, in `metadata`.
     """
 
@@ -129,26 +93,26 @@ class Prompter:
         facts: Mapping[str, Any],
         reader: Reader[T],
         *,
-        before: str = "",
+        preamble: str = "",
         quiet: bool = False,
         extract: bool = False,
     ) -> Decision[T]:
-        """Ask until there is an answer, or no try is left.
+        """Ask until an answer can be used, or no try is left.
 
         Args:
             turn: whose turn it is.
             call: what is asked.
             facts: all that the player knows; the prompt shows what the call may show.
             reader: reads the answers.
-            before: a text to put before the prompt.
-            quiet: whether nothing is an answer too.
-            extract: whether a second question reads every answer.
+            preamble: a text to put before the prompt.
+            quiet: whether an empty answer counts as one.
+            extract: whether every answer is read by asking the model what it meant.
         """
-        counts = self.counters.of(call.name)
+        counts = self.counters.for_call(call.name)
         counts.asked += 1
         prompt, limit = await self.prompt(turn, call, facts, counts)
-        question = _Question(self, turn, call, facts, reader, counts, before, prompt, limit)
-        reply, reading = await question.answered(extract=extract)
+        question = _Question(self, turn, call, facts, reader, counts, preamble, prompt, limit)
+        reply, reading = await question.ask(extract=extract)
         if reading.ok or (quiet and reading.status == EMPTY):
             counts.answered += 1
             counts.silent += not reading.ok
@@ -159,7 +123,7 @@ class Prompter:
                 counts.repaired += 1
                 return Decision(repaired, reply.text)
         for _ in range(self.settings.tries):
-            reply, reading = await question.answered(reading, extract=extract)
+            reply, reading = await question.ask(reading, extract=extract)
             if reading.ok:
                 counts.retried += 1
                 return Decision(reading, reply.text)
@@ -167,22 +131,23 @@ class Prompter:
         return Decision(reading, reply.text)
 
     async def words(self, turn: Turn, call: Call, facts: Mapping[str, Any], *, quiet: bool = False) -> str:
-        """Ask for words; empty if there are none."""
-        decision = await self.ask(turn, call, facts, WordReader(call.key, turn.agent), quiet=quiet)
+        """Ask for a text; empty if none could be read."""
+        decision = await self.ask(turn, call, facts, MessageReader(call.key, turn.agent), quiet=quiet)
         return decision.reading.value or ""
 
     async def message(self, turn: Turn, call: Call, facts: Mapping[str, Any]) -> Action:
-        """Ask what a player says; it may be silent."""
+        """Ask for a player's message; it may be silent."""
         return {"message": await self.words(turn, call, facts, quiet=True)}
 
-    async def in_other_words(self, turn: Turn, text: str) -> str:
-        """Ask for a message in other words; empty if there are none."""
+    async def paraphrase(self, turn: Turn, text: str) -> str:
+        """Ask for a message in other words; empty if none could be read."""
         facts = self.facts(turn, PARAPHRASE, {"message": Note(turn.round, text)})
-        counts = self.counters.of(PARAPHRASE.name)
+        counts = self.counters.for_call(PARAPHRASE.name)
         counts.asked += 1
-        prompt = _paraphrasing().render(_paraphrase_file(self.prompts.pack.manifest.language), PARAPHRASE.values(facts))
-        reader = WordReader(PARAPHRASE.key, turn.agent)
-        reading = _read(reader, await self._send(turn, PARAPHRASE.name, PARAPHRASE, prompt, counts, reader), counts)
+        prompt = paraphrase_prompt(self.prompts.pack.manifest.language, facts)
+        reader = MessageReader(PARAPHRASE.key, turn.agent)
+        reply = await self._send(turn, PARAPHRASE.name, PARAPHRASE, prompt, counts, reader)
+        reading = read_reply(reader, reply, counts)
         counts.answered += reading.ok
         counts.fallbacks += not reading.ok
         return reading.value or ""
@@ -194,49 +159,51 @@ class Prompter:
         facts: Mapping[str, Any],
         question: Number | Options,
         *,
-        before: str = "",
+        preamble: str = "",
         extract: bool = False,
     ) -> tuple[Action, str]:
-        """Ask for a choice; see `choice_of`.
+        """Ask for a choice.
 
-        The prompt may also show what the question says: its kind, its key, and what is legal.
+        Besides the facts, the prompt may show the question's kind, its key, and what is legal.
 
         Returns:
-            The action, empty if no choice could be read; and the answer it was read from.
+            The action, empty if no choice could be read; and the answer from which it was read.
         """
-        reader = reader_of(question, self.prompts.word)
+        reader = reader_for(question, self.prompts.word)
         facts = {"kind": reader.kind, "key": reader.key, **reader.legal, **facts}
-        decision = await self.ask(turn, call, facts, reader, before=before, extract=extract)
-        choice = choice_of(question, decision.reading, self.counters.of(call.name))
+        decision = await self.ask(turn, call, facts, reader, preamble=preamble, extract=extract)
+        choice = to_choice(question, decision.reading, self.counters.for_call(call.name))
         return {} if choice is None else {"choice": choice}, decision.text
 
-    def facts(self, turn: Turn, call: Call, slots: Mapping[str, Any], persona: str = "", **more: Any) -> dict[str, Any]:
-        """All that may be shown at a call, with the words of the environment's persona and the player's own."""
-        own = ""
+    def facts(
+        self, turn: Turn, call: Call, slots: Mapping[str, Any], persona: str = "", **private: Any
+    ) -> dict[str, Any]:
+        """All that may be shown at a call, with the environment's `persona` for the player before the policy's own."""
+        own_persona = ""
         if turn.persona is not None and turn.round >= self.settings.persona_from:
-            own = turn.persona.text(call.name)
-        both = " ".join(text for text in (persona, own) if text)
+            own_persona = turn.persona.text(call.name)
+        personas = " ".join(text for text in (persona, own_persona) if text)
         tokens = self.settings.parameters_for(self.prompts.scenario, call.name).max_tokens
         shared = {
             "answer_as": self.settings.answers,
-            "answer_words": None if tokens is None else max(1, tokens // TOKENS_A_WORD),
-            "persona": both,
+            "answer_words": None if tokens is None else max(1, tokens // TOKENS_PER_WORD),
+            "persona": personas,
         }
-        return {**slots, **call.nothing_left_out, **shared, **more}
+        return {**slots, **call.nothing_left_out, **shared, **private}
 
     async def prompt(
         self, turn: Turn, call: Call, facts: Mapping[str, Any], counts: CallCounts, *, limit: int | None = None
     ) -> tuple[str, int]:
-        """A call's prompt, and how many tokens it may have.
+        """Render a call's prompt; also returns how many tokens it may have.
 
         Args:
             turn: whose turn it is.
             call: what is asked.
             facts: all that the player knows.
-            counts: where it is counted what was left out.
+            counts: counts what was left out.
             limit: the most tokens; the settings' by default.
         """
-        most = self.settings.prompt_tokens(self.prompts.scenario, call.name) if limit is None else limit
+        max_tokens = self.settings.prompt_tokens(self.prompts.scenario, call.name) if limit is None else limit
         values = call.values(facts)
         memory = turn.memory
         summarised = self.settings.summarise and "summary" in call.slots
@@ -253,7 +220,7 @@ class Prompter:
                 render,
                 values,
                 call.shrinks,
-                most,
+                max_tokens,
                 self._count,
                 self._count_item,
             )
@@ -264,45 +231,45 @@ class Prompter:
             values["summary"] = memory.summary
         counts.left_out += sum(prompt.left_out.values())
         counts.overlong += not prompt.fits
-        return prompt.text, most
+        return prompt.text, max_tokens
 
     async def _summarise(self, turn: Turn, call: Call, heard: tuple[Any, ...], excess: int) -> bool:
-        """Replace the oldest messages by notes; whether that was done."""
-        counts = self.counters.of(SUMMARY)
+        """Replace the oldest messages by the model's summary of them; returns whether that was done."""
+        counts = self.counters.for_call(SUMMARY)
         counts.asked += 1
         memory = turn.memory
         waiting = heard[memory.summarised :]
-        # A quarter more than must go, so that not every new message asks for new notes.
-        wanted = min(len(waiting), excess + max(1, len(waiting) // 4))
+        # A quarter more than must go, so that not every new message asks for a new summary.
+        replaced = min(len(waiting), excess + max(1, len(waiting) // 4))
         values = {
             "me": turn.agent,
-            "heard": waiting[:wanted],
+            "heard": waiting[:replaced],
             "summary": memory.summary,
             "words": self.settings.summary_words,
         }
-        most = self.settings.prompt_tokens(self.prompts.scenario, call.name)
+        max_tokens = self.settings.prompt_tokens(self.prompts.scenario, call.name)
         # What does not fit into one summary waits for the next: the newest of these messages give way first.
         prompt = shorten(
             functools.partial(self.prompts.pack.templates.render, "summary.jinja"),
             values,
             (("heard", "first"),),
-            most,
+            max_tokens,
             self._count,
             self._count_item,
         )
-        taken = wanted - prompt.left_out.get("heard", 0)
-        if not taken:
+        summarised = replaced - prompt.left_out.get("heard", 0)
+        if not summarised:
             counts.fallbacks += 1
             return False
-        reader = WordReader("notes", turn.agent)
+        reader = MessageReader("notes", turn.agent)
         reply = await self._send(turn, SUMMARY, call, prompt.text, counts, reader)
-        text = _read(reader, reply, counts)
+        text = read_reply(reader, reply, counts)
         if not text.ok or text.value is None:
             counts.fallbacks += 1
             return False
         counts.answered += 1
         memory.summary = Note(turn.round, text.value)
-        memory.summarised += taken
+        memory.summarised += summarised
         return True
 
     async def _send(
@@ -354,7 +321,7 @@ class Prompter:
 
 @dataclass(slots=True)
 class _Question(Generic[T]):
-    """One question with its prompt, as often as it is put."""
+    """A question with its prompt, and how it is put: again, shorter, or for what an answer meant."""
 
     _prompter: Prompter
     _turn: Turn
@@ -362,21 +329,21 @@ class _Question(Generic[T]):
     _facts: Mapping[str, Any]
     _reader: Reader[T]
     _counts: CallCounts
-    _before: str
+    _preamble: str
     _prompt: str
     _limit: int
 
-    async def put(self, last: Reading[T] | None = None) -> tuple[ChatReply, Reading[T]]:
-        """Ask; after a first answer, with what was wrong with it."""
-        reader, after = self._reader, ""
-        if last is not None:
-            values = {**reader.legal, "why": last.status, "kind": reader.kind, "value": reader.said(last)}
-            after = "\n\n" + self._prompter.prompts.pack.templates.render("again.jinja", values)
+    async def put_once(self, failed: Reading[T] | None = None) -> tuple[ChatReply, Reading[T]]:
+        """Put the question once; after a first answer, with what was wrong with it."""
+        reader, addition = self._reader, ""
+        if failed is not None:
+            values = {**reader.legal, "why": failed.status, "kind": reader.kind, "value": reader.value_text(failed)}
+            addition = "\n\n" + self._prompter.prompts.pack.templates.render("again.jinja", values)
         shortenings = 0
         while True:
             try:
-                reply = await self._send(self._before + self._prompt + after)
-                return reply, _read(reader, reply, self._counts)
+                reply = await self._send(self._preamble + self._prompt + addition)
+                return reply, read_reply(reader, reply, self._counts)
             except ChatError as error:
                 if error.kind != "context_too_long":
                     raise
@@ -384,29 +351,29 @@ class _Question(Generic[T]):
                     raise ChatError(f"{error}; {_TOO_LONG}", kind=error.kind, status=error.status) from None
                 shortenings += 1
 
-    async def answered(self, last: Reading[T] | None = None, *, extract: bool) -> tuple[ChatReply, Reading[T]]:
-        """Ask, and let a second question read what was answered, if that is wanted and anything was."""
-        reply, reading = await self.put(last)
+    async def ask(self, failed: Reading[T] | None = None, *, extract: bool) -> tuple[ChatReply, Reading[T]]:
+        """Put the question; with `extract` the model is then asked what its answer meant, if there is one."""
+        reply, reading = await self.put_once(failed)
         if extract and reading.status not in (EMPTY, REFUSED):
             reading = await self.repair(reply, reading)
         return reply, reading
 
     async def repair(self, reply: ChatReply, reading: Reading[T]) -> Reading[T]:
-        """Ask what an answer meant; what it does not name itself is made up, and not taken."""
+        """Ask the model what its answer meant; a value that the answer does not name is made up, and unreadable."""
         prompter, reader = self._prompter, self._reader
         values = {
             **reader.legal,
             "kind": reader.kind,
-            "answer": Note(self._turn.round, shorten_answer(without_tokens(reply.text)[0])),
+            "answer": Note(self._turn.round, shorten_answer(remove_template_tokens(reply.text)[0])),
             "answer_as": "json" if prompter.settings.answers == "json" else "plain",
             "key": reader.key,
         }
         prompt = prompter.prompts.pack.templates.render("repair.jinja", values)
-        repaired = _read(reader, await self._send(prompt, repair=True), self._counts)
+        repaired = read_reply(reader, await self._send(prompt, repair=True), self._counts)
         named = {*reading.named, reading.value} if reading.ok else reading.named
-        said = re.escape(reader.said(repaired)) if reading.ok else ""
-        told = bool(said) and re.search(rf"(?<![\d.]){said}(?!\.?\d)", reply.text) is not None
-        if repaired.ok and repaired.value not in named and not told:
+        value_pattern = re.escape(reader.value_text(repaired)) if reading.ok else ""
+        is_quoted = bool(value_pattern) and re.search(rf"(?<![\d.]){value_pattern}(?!\.?\d)", reply.text) is not None
+        if repaired.ok and repaired.value not in named and not is_quoted:
             self._counts.unreadable += 1
             return Reading(UNREADABLE)
         return repaired
@@ -416,59 +383,11 @@ class _Question(Generic[T]):
         return await self._prompter._send(self._turn, name, call, prompt, self._counts, self._reader, repair=repair)
 
     async def _shorten(self) -> bool:
-        """Make the prompt shorter; whether it could be."""
-        prompter, before = self._prompter, self._prompt
-        self._limit = int(min(self._limit, prompter._count(before)) * SHORTER)
+        """Shorten the prompt; returns whether it became shorter."""
+        prompter, prompt = self._prompter, self._prompt
+        self._limit = int(min(self._limit, prompter._count(prompt)) * SHORTENED_SHARE)
         self._prompt, _ = await prompter.prompt(self._turn, self._call, self._facts, self._counts, limit=self._limit)
-        if self._prompt == before:
+        if self._prompt == prompt:
             return False
         self._counts.shortened += 1
         return True
-
-
-def _paraphrase_file(language: str) -> str:
-    return f"{language if (_PARAPHRASES / f'{language}.jinja').is_file() else 'en'}.jinja"
-
-
-@functools.cache
-def _paraphrasing() -> Templates:
-    """What asks for other words, by language; in no pack, whose hash it would change."""
-    return Templates(_PARAPHRASES, {path.name: PARAPHRASE.names for path in _PARAPHRASES.glob("*.jinja")})
-
-
-def _read(reader: Reader[T], reply: ChatReply, counts: CallCounts) -> Reading[T]:
-    """Read an answer, and count what it was like."""
-    cut = reply.finish_reason == "length"
-    refused = reply.finish_reason == "content_filter" or (bool(reply.refusal) and not reply.text.strip())
-    counts.truncated += cut
-    return read_text_of(reader, reply.text, counts, truncated=cut, refused=refused)
-
-
-def read_text_of(
-    reader: Reader[T], text: str, counts: CallCounts, *, truncated: bool = False, refused: bool = False
-) -> Reading[T]:
-    """Read an answer's text, and count what it was like."""
-    reading = reader.read(text, truncated=truncated, refused=refused)
-    counts.empty += reading.status == EMPTY
-    counts.refused += reading.status == REFUSED
-    counts.unreadable += reading.status == UNREADABLE
-    counts.ambiguous += reading.status == AMBIGUOUS
-    counts.illegal += reading.status == ILLEGAL
-    counts.too_long += TOO_LONG in reading.flags
-    counts.cleaned += TEMPLATE_TOKENS in reading.flags or INVISIBLE in reading.flags
-    return reading
-
-
-def choice_of(question: Number | Options, reading: Reading[Any], counts: CallCounts) -> float | int | None:
-    """What is submitted for a reading; `None` if no choice could be read.
-
-    A number with decimals where integers are asked for is rounded, halves up, and counted. A number that stays outside
-    the bounds is submitted all the same, so that the environment replaces and flags it.
-    """
-    value: float | None = reading.value
-    if value is None or isinstance(question, Options):
-        return value
-    if question.integer and reading.ok and not float(value).is_integer():
-        counts.rounded += 1
-        value = math.floor(value + 0.5)
-    return question.choice(value)

@@ -12,12 +12,12 @@ from typing_extensions import Self
 
 from llm_coop_envs.core.settings import Settings
 from llm_coop_envs.errors import SettingsError
-from llm_coop_envs.policies.llm.playing.calls import Asked, workflow_classes
+from llm_coop_envs.policies.llm.playing.calls import WorkflowClass, workflow_classes
 from llm_coop_envs.policies.llm.playing.parameters import ModelParameters
 from llm_coop_envs.policies.llm.playing.presets import presets
 from llm_coop_envs.util.checks import suggestion
 
-#: The least room a prompt is given, in tokens.
+#: The smallest number of tokens that settings must leave for a prompt.
 MIN_PROMPT = 256
 
 _OPEN = ModelParameters()
@@ -88,7 +88,7 @@ class LLMSettings(Settings):
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Check what is not declared, alone and with the others."""
+        """Check the fields that need more than `bounds` and `allowed`."""
         super().__post_init__()
         for name in ("model", "pack"):
             if not isinstance(getattr(self, name), str) or not getattr(self, name).strip():
@@ -98,7 +98,7 @@ class LLMSettings(Settings):
         self._read_personas()
         workflows = workflow_classes()
         self._check_options(workflows)
-        calls = [(scenario, call.name) for scenario, one in workflows.items() for call in one.calls]
+        calls = [(scenario, call.name) for scenario, workflow in workflows.items() for call in workflow.calls]
         self._read_parameters(("default", *workflows, *(f"{scenario}/{call}" for scenario, call in calls)))
         for scenario, call in calls:
             if self.prompt_tokens(scenario, call) < MIN_PROMPT:
@@ -120,37 +120,39 @@ class LLMSettings(Settings):
         Raises:
             SettingsError: an unknown preset or field, or an impossible value.
         """
-        known = presets()
-        if preset is not None and preset not in known:
-            raise SettingsError("preset", preset, f"is no preset of {cls.__name__}; {suggestion(str(preset), known)}")
-        base = known.get(preset or "", {})
+        all_presets = presets()
+        if preset is not None and preset not in all_presets:
+            raise SettingsError(
+                "preset", preset, f"is no preset of {cls.__name__}; {suggestion(str(preset), all_presets)}"
+            )
+        base = all_presets.get(preset or "", {})
         own = {f.name for f in fields(cls)}
         options = {name: value for name, value in given.items() if name not in own}
-        given = {name: value for name, value in given.items() if name in own}
-        options = {**base.get("options", {}), **given.pop("options", {}), **options}
-        merged = {**base, **given, "options": options}
+        values = {name: value for name, value in given.items() if name in own}
+        options = {**base.get("options", {}), **values.pop("options", {}), **options}
+        merged = {**base, **values, "options": options}
         if "temperature" in options:
             merged["parameters"] = with_temperature(merged.get("parameters", {}), options.pop("temperature"))
         return cls(**merged)
 
-    def workflow_settings(self, workflow: Asked) -> Settings:
+    def workflow_settings(self, workflow: WorkflowClass) -> Settings:
         """The settings of a scenario's workflow."""
         names = [f.name for f in fields(workflow.settings_type)]
         return workflow.settings_type(**{name: self.options[name] for name in names if name in self.options})
 
     def parameters_for(self, scenario: str, call: str) -> ModelParameters:
         """The model parameters of a call."""
-        return self._chosen.get((scenario, call)) or self._choose(scenario, call)
+        return self._parameters_by_call.get((scenario, call)) or self._choose(scenario, call)
 
     def _choose(self, scenario: str, call: str) -> ModelParameters:
         table: Mapping[str, ModelParameters] = self.parameters
         names = (f"{scenario}/{call}", scenario, "default")
-        found = next((table[name] for name in names if name in table), _OPEN)
-        self._chosen[scenario, call] = found
-        return found
+        parameters = next((table[name] for name in names if name in table), _OPEN)
+        self._parameters_by_call[scenario, call] = parameters
+        return parameters
 
     @functools.cached_property
-    def _chosen(self) -> dict[tuple[str, str], ModelParameters]:
+    def _parameters_by_call(self) -> dict[tuple[str, str], ModelParameters]:
         return {}
 
     def prompt_tokens(self, scenario: str, call: str) -> int:
@@ -163,7 +165,7 @@ class LLMSettings(Settings):
         data = super().to_json()
         return {**data, **data.pop("options")}
 
-    def _check_options(self, workflows: Mapping[str, Asked]) -> None:
+    def _check_options(self, workflows: Mapping[str, WorkflowClass]) -> None:
         names = [f.name for f in fields(self) if f.name != "options"]
         names += [f.name for workflow in workflows.values() for f in fields(workflow.settings_type)]
         for name, value in self.options.items():
@@ -173,28 +175,30 @@ class LLMSettings(Settings):
             self.workflow_settings(workflow)
 
     def _read_personas(self) -> None:
-        given: Any = (self.personas,) if isinstance(self.personas, str) else self.personas
-        if not isinstance(given, list | tuple) or any(not isinstance(name, str) or not name.strip() for name in given):
+        personas: Any = (self.personas,) if isinstance(self.personas, str) else self.personas
+        if not isinstance(personas, list | tuple) or any(
+            not isinstance(name, str) or not name.strip() for name in personas
+        ):
             raise SettingsError("personas", self.personas, "must be a persona, or a list of personas")
-        object.__setattr__(self, "personas", tuple(given))
+        object.__setattr__(self, "personas", tuple(personas))
 
-    def _read_parameters(self, known: tuple[str, ...]) -> None:
+    def _read_parameters(self, valid_names: tuple[str, ...]) -> None:
         if not isinstance(self.parameters, Mapping):
             raise SettingsError("parameters", self.parameters, "must be a mapping such as {kbc: {temperature: 0.7}}")
         for name in self.parameters:
-            if name not in known:
-                raise SettingsError("parameters", name, f"is no scenario or call; {suggestion(str(name), known)}")
-        read = {name: ModelParameters.read(one, f"parameters.{name}") for name, one in self.parameters.items()}
+            if name not in valid_names:
+                raise SettingsError("parameters", name, f"is no scenario or call; {suggestion(str(name), valid_names)}")
+        read = {name: ModelParameters.read(values, f"parameters.{name}") for name, values in self.parameters.items()}
         object.__setattr__(self, "parameters", read)
 
 
 def with_temperature(parameters: Any, temperature: float) -> Any:
-    """Parameters of every question with another temperature.
+    """Replace the temperature of all parameters.
 
     Args:
-        parameters: as in `LLMSettings.parameters`, as plain data; what is none is left, to be refused as such.
+        parameters: as in `LLMSettings.parameters`, as plain data; anything else is returned as it is, to be refused.
         temperature: the temperature.
     """
-    if not isinstance(parameters, Mapping) or not all(isinstance(one, Mapping) for one in parameters.values()):
+    if not isinstance(parameters, Mapping) or not all(isinstance(values, Mapping) for values in parameters.values()):
         return parameters
-    return {name: {**one, "temperature": temperature} for name, one in {"default": {}, **parameters}.items()}
+    return {name: {**values, "temperature": temperature} for name, values in {"default": {}, **parameters}.items()}

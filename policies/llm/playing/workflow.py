@@ -1,4 +1,4 @@
-"""What a language model is asked in a scenario, and in which order: the base of the scenarios' `workflow.py`."""
+"""The base of the scenarios' workflows: which calls ask a language model for a decision, and in which order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from llm_coop_envs.interface.question import Number, Options
 from llm_coop_envs.interface.slots import Slots
 from llm_coop_envs.policies.llm.playing.calls import Call, names
 from llm_coop_envs.policies.llm.playing.personas import Persona
-from llm_coop_envs.policies.llm.playing.prompter import Prompter, Turn
+from llm_coop_envs.policies.llm.playing.prompter import Prompter
+from llm_coop_envs.policies.llm.playing.turn import Turn
 
 S = TypeVar("S", bound=Settings)
 
@@ -27,20 +28,20 @@ class NoSettings(Settings):
 
 
 class Workflow(ABC, Generic[S]):
-    """What is asked in one scenario; a scenario's descriptor names its subclass.
+    """The calls of one scenario; a scenario's descriptor names its subclass.
 
     Args:
         settings: the workflow's settings.
         episode: the episode that begins.
-        personas: who sits where, for all seats of the policy.
+        personas: the personas of the policy's seats.
 
     Attributes:
-        calls: what is asked, and what each question may show, in the order in which a round asks; a template of each
-            call's name stands in `prompts/PACK` of the scenario's room.
+        calls: the calls, in the order in which a round makes them; the template of each is in `prompts/PACK` of the
+            scenario's room.
         settings_type: the class of its settings; its fields are options of the policy, documented by its docstring.
-        presets: what papers say of this scenario, by the preset's name: `"parameters"` for the model, and settings of
-            `settings_type`.
-        from_text: whether it asks with the environment's own text (`turn.text`), which costs time to make.
+        presets: the papers' values for this scenario, by the preset's name: `"parameters"` for the model, and settings
+            of `settings_type`.
+        from_text: whether its prompts use the environment's own text (`turn.text`), which costs time to render.
     """
 
     calls: ClassVar[tuple[Call, ...]]
@@ -55,20 +56,20 @@ class Workflow(ABC, Generic[S]):
 
     @abstractmethod
     async def play(self, prompter: Prompter, turn: Turn, slots: Any) -> Action:
-        """A player's turn.
+        """Decide for a player.
 
         Args:
             prompter: asks the model.
-            turn: whose turn it is, with what the player remembers.
+            turn: the player's turn, with its memory.
             slots: what the player may know.
         """
 
 
 class GenericWorkflow(Workflow[NoSettings]):
-    """For scenarios without a workflow: what to say, and what to do, asked with the environment's own text.
+    """For scenarios without a workflow: one call to talk and one to act, with the environment's own text.
 
-    That text says all that a player may know, what was said included, and the question; the prompt adds the persona
-    and the form of the answer.
+    That text holds all that a player may know, messages and the question included. The prompt adds the persona and the
+    form of the answer.
     """
 
     calls = (
@@ -78,7 +79,7 @@ class GenericWorkflow(Workflow[NoSettings]):
     from_text = True
 
     async def play(self, prompter: Prompter, turn: Turn, slots: Slots) -> Action:
-        """A player's turn."""
+        """Ask for a message in a talk phase, else for a choice."""
         talk, act = self.calls
         if slots.phase == TALK:
             return await prompter.message(turn, talk, prompter.facts(turn, talk, {**vars(slots), "text": turn.text}))

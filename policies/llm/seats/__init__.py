@@ -1,4 +1,4 @@
-"""Seats for whoever answers questions one by one: trainers and environments of other tools."""
+"""Seats that are asked and answered one question at a time, for trainers and environments of other tools."""
 
 from llm_coop_envs.policies.llm.seats.question_log import Message
 from llm_coop_envs.policies.llm.seats.seats import ChatSeat, ChatSeats, Reply

@@ -1,8 +1,8 @@
-"""A game's seats as questions that are handed out and replies that are handed back, without an event loop.
+"""A game's seats without an event loop: each step returns questions and takes the replies to them.
 
-Under it are the policy of language models with its workflow, readers and repair, unchanged: an episode is the same,
-event for event, as one in which a `Chat` gave the same replies. Only what is *shown* may be less: the conversation
-stays, so a question's later turns bring their news alone.
+The policy of language models works underneath, with its workflow, readers and repairs. So an episode is the same,
+event for event, as one in which a `Chat` gave the same replies. Only the messages may be shorter: the conversation
+stays, so a question's later turns bring only what is new.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from llm_coop_envs.util.references import load
 from llm_coop_envs.util.waiting import run_coroutine, run_through
 
 OWN, JOINT = "own", "joint"
-#: What a seat replies: a text, a reply with its finish reason, or `None`: no reply came (a forfeit).
+#: A seat's reply: a text, a reply with its finish reason, or `None` if no reply came (a forfeit).
 Reply = str | ChatReply | None
 Info = dict[str, Any]
 Deciding = Coroutine[Any, Any, Sequence[Action]]
@@ -35,58 +35,73 @@ Deciding = Coroutine[Any, Any, Sequence[Action]]
 
 @dataclass(frozen=True)
 class _Question:
-    """A question that waits for its reply."""
+    """A question that awaits its reply."""
 
     key: RequestKey
     request: ChatRequest
 
     def __await__(self) -> Generator[_Question, ChatReply, ChatReply]:
-        """Hand the question out; what is sent back is the reply."""
+        """Yield the question; the value that is sent back is the reply."""
         reply = yield self
         return reply
 
 
-class _HandedOut:
-    """A `Chat` whose questions are answered by whoever drives the coroutine that asks."""
+class _YieldingChat:
+    """A `Chat` that yields its questions to the code that drives the coroutine."""
 
     async def ask(self, key: RequestKey, request: ChatRequest) -> ChatReply:
-        """The reply that is sent into the coroutine."""
+        """Return the reply that is sent into the coroutine."""
         return await _Question(key, request)
 
 
 @dataclass(slots=True)
 class _Seat:
-    """One learner in the running episode."""
+    """One learner in the running episode.
+
+    Attributes:
+        conversation: its messages.
+        deciding: the coroutine of its open decision.
+        question: the question of that decision that awaits a reply.
+        forfeits: how often no reply came.
+        has_forfeited: whether no reply came in the open decision.
+        decisions: how many decisions it was asked for.
+        failed: for how many of them no reply could be read.
+        has_failed: whether one of these was in the running round.
+        earned: what it earned since the last step.
+        paid: the rewards that it was given.
+        new_messages: the messages of the open question.
+    """
 
     conversation: QuestionLog
     deciding: Deciding | None = None
     question: _Question | None = None
     forfeits: int = 0
-    forfeited: bool = False
+    has_forfeited: bool = False
     decisions: int = 0
     failed: int = 0
-    fell: bool = False
+    has_failed: bool = False
     earned: float = 0.0
-    given: float = 0.0
-    shown: list[Message] = field(default_factory=list)
+    paid: float = 0.0
+    new_messages: list[Message] = field(default_factory=list)
 
     @property
     def share(self) -> float:
-        """Of this seat's decisions, those that no reply could be read for."""
+        """The share of this seat's decisions for which no reply could be read."""
         return self.failed / self.decisions if self.decisions else 0.0
 
 
 class ChatSeats:
-    """Some or all seats of a game: a question for each that is on turn, and a reply to each of them.
+    """Some or all seats of a game: each step takes replies, and returns a question for each seat on turn.
 
     Args:
         scenario: its name.
         learners: the seats that are asked, by name or by number from 0; all by default.
-        others: who sits in the other seats: the name of a scripted policy, a policy, or a mapping from seats to either;
+        others: what plays the other seats: the name of a scripted policy, a policy, or a mapping from seats to either;
             the scenario's usual opponent by default.
         reward: `"own"` (what the environment pays the seat), `"joint"` (the sum over all players), or one that the
             scenario offers, such as `"consumer_surplus"` in price competition.
-        most_fallbacks: past this share of decisions that no reply could be read for, a seat is given no reward.
+        most_fallbacks: a seat gets no reward once the share of its decisions for which no reply could be read exceeds
+            this.
         delta: whether a question's later turns bring only what is new.
         asking: how a model is asked, as `LLMSettings.build` takes it (`preset`, `pack`, `answers`, ...).
         **settings: what `parallel_env` takes.
@@ -113,39 +128,42 @@ class ChatSeats:
         self._scenario = find_scenario(scenario)
         self.env = self._scenario.environment(record=True, **settings)
         seats = self.env.possible_agents
-        asked = range(len(seats)) if learners is None else learners
-        for one in asked:
-            if one not in seats and one not in range(len(seats)):
-                raise SettingsError("seat", one, f"is no seat; seats are {seats[0]} to {seats[-1]}")
-        self.learners = tuple(seats[one] if isinstance(one, int) else one for one in asked)
+        seat_names = range(len(seats)) if learners is None else learners
+        for seat in seat_names:
+            if seat not in seats and seat not in range(len(seats)):
+                raise SettingsError("seat", seat, f"is no seat; seats are {seats[0]} to {seats[-1]}")
+        self.learners = tuple(seats[seat] if isinstance(seat, int) else seat for seat in seat_names)
         offered: Mapping[str, Callable[[Any, Event], float]] = load(self._scenario.rewards)
         if reward not in (OWN, JOINT, *offered):
             raise SettingsError("reward", reward, f"is none of {', '.join((OWN, JOINT, *offered))}")
         if not 0 <= most_fallbacks <= 1:
             raise SettingsError("most_fallbacks", most_fallbacks, "is a share, from 0 to 1")
-        self._reward, self._of_round = reward, offered.get(reward)
-        self._most, self._delta = most_fallbacks, delta
-        self._policy = LLMPolicy(_HandedOut(), LLMSettings.build(**{"model": "learner", **(asking or {})}))
-        rest = [name for name in seats if name not in self.learners]
-        given = self._scenario.opponent if others is None else others
-        named = given if isinstance(given, Mapping) else dict.fromkeys(rest, given)
-        made: dict[str, PolicyLike] = {one: self._named(one) for one in named.values() if isinstance(one, str)}
-        filled = {seat: made[one] if isinstance(one, str) else one for seat, one in named.items()}
-        taken = sorted(filled.keys() & set(self.learners))
-        if taken:
-            raise SettingsError("others", taken[0], "is a learner's seat")
+        self._reward, self._round_reward = reward, offered.get(reward)
+        self._max_fallbacks, self._delta = most_fallbacks, delta
+        self._policy = LLMPolicy(_YieldingChat(), LLMSettings.build(**{"model": "learner", **(asking or {})}))
+        other_seats = [name for name in seats if name not in self.learners]
+        opponents = self._scenario.opponent if others is None else others
+        by_seat = opponents if isinstance(opponents, Mapping) else dict.fromkeys(other_seats, opponents)
+        names = {policy for policy in by_seat.values() if isinstance(policy, str)}
+        scripted_by_name: dict[str, PolicyLike] = {name: self._scripted_policy(name) for name in sorted(names)}
+        filled = {
+            seat: scripted_by_name[policy] if isinstance(policy, str) else policy for seat, policy in by_seat.items()
+        }
+        occupied = sorted(filled.keys() & set(self.learners))
+        if occupied:
+            raise SettingsError("others", occupied[0], "is a learner's seat")
         self._table = Seating({**filled, **dict.fromkeys(self.learners, self._policy)}, seats)
-        self._rest = Seating(filled, rest)
+        self._other_policies = Seating(filled, other_seats)
         self._seats: dict[str, _Seat] = {}
 
-    def _named(self, name: str) -> PolicyLike:
+    def _scripted_policy(self, name: str) -> PolicyLike:
         own = f"{self._scenario.name}/"
         return scripted.make(own + name.removeprefix(own))
 
     def init(
         self, seed: int = 0, *, policy_seed: np.random.SeedSequence | None = None, name: str = "episode"
     ) -> dict[str, list[Message]]:
-        """Begin an episode and play to the first questions; seeds and name as `policies.play` takes them.
+        """Begin an episode and play until the first questions; seeds and name are as in `policies.play`.
 
         Returns:
             The messages of each seat that is asked.
@@ -156,14 +174,14 @@ class ChatSeats:
         self._table.begin(env.metadata["name"], env.settings, env.possible_agents, stream, name)
         env.begin(seed=seed)
         self._actions: dict[str, Action] | None = None
-        self._seen = len(env.events)
+        self._event_count = len(env.events)
         self._play_on()
-        return self._asked()
+        return self._open_messages()
 
     def step(
         self, replies: Mapping[str, Reply]
     ) -> tuple[dict[str, list[Message]], dict[str, float], bool, dict[str, Info]]:
-        """Take the replies to all open questions, and play on to the next ones.
+        """Take the replies to all open questions, and play until the next ones.
 
         Args:
             replies: one for each seat that was asked.
@@ -182,46 +200,46 @@ class ChatSeats:
         if open_seats != set(replies):
             raise ActionError(f"replies are awaited from {sorted(open_seats)}, and came from {sorted(replies)}")
         for name, reply in replies.items():
-            self._take(name, self._seats[name], reply)
+            self._take_reply(name, self._seats[name], reply)
         self._play_on()
         done = not self.env.agents
         rewards = {name: self._settle(seat, done) for name, seat in self._seats.items()}
-        return self._asked(), rewards, done, self.infos()
+        return self._open_messages(), rewards, done, self.infos()
 
     def infos(self) -> dict[str, Info]:
-        """What is known of each learner.
+        """Information on each learner.
 
         `call`, `attempt`, `step` and `round` of its open question, and the `request`'s settings; `decisions`, of them
-        `fallbacks` (no reply could be read) and `forfeits` (no reply came); and `why`: a sentence where a reward is
+        `fallbacks` (no reply could be read) and `forfeits` (no reply came); and `why`: a sentence if a reward is
         withheld, else empty.
         """
         return {name: self._info(seat) for name, seat in self._seats.items()}
 
     def conversation(self, agent: str) -> list[Message]:
-        """All messages of a learner so far, its own replies included."""
+        """All messages of a learner so far, with its own replies."""
         return list(self._seats[agent].conversation.messages)
 
     def metrics(self) -> dict[str, Any]:
-        """What is measured of the episode, once it is over."""
+        """The scenario's metrics of the episode, once it is over."""
         return self._scenario.episode_metrics(self.env.events)
 
-    def _asked(self) -> dict[str, list[Message]]:
-        return {name: seat.shown for name, seat in self._seats.items() if seat.question is not None}
+    def _open_messages(self) -> dict[str, list[Message]]:
+        return {name: seat.new_messages for name, seat in self._seats.items() if seat.question is not None}
 
-    def _take(self, name: str, seat: _Seat, reply: Reply) -> None:
+    def _take_reply(self, name: str, seat: _Seat, reply: Reply) -> None:
         if reply is None:
             seat.forfeits += 1
-            seat.forfeited = True
+            seat.has_forfeited = True
         if not isinstance(reply, ChatReply):
             reply = ChatReply(reply or "", Usage(0, 0), "stop", "learner", 0.0)
         seat.conversation.answer(reply.text)
         self._send(name, seat, reply)
 
     def _send(self, name: str, seat: _Seat, reply: ChatReply | None) -> None:
-        """Let a seat decide on until it asks, or has decided."""
+        """Run a seat's decision until it asks a question or ends."""
         assert seat.deciding is not None, "a seat that is asked decides"
         assert self._actions is not None, "a step has begun"
-        before = self._policy.counters.total()
+        counts_before = self._policy.counters.total()
         try:
             question: _Question = seat.deciding.send(reply)
         except StopIteration as decided:
@@ -229,18 +247,18 @@ class ChatSeats:
             (self._actions[name],) = decided.value
         else:
             seat.question = question
-            seat.shown = seat.conversation.ask(question.key, question.request)
-        after = self._policy.counters.total()
-        failed = after.fallbacks - before.fallbacks
-        if after.ended > before.ended:
-            # Where players talk, silence may be meant and is an answer; no reply at all never is.
-            failed, seat.forfeited = max(failed, int(seat.forfeited)), False
-        seat.decisions += after.asked - before.asked
+            seat.new_messages = seat.conversation.ask(question.key, question.request)
+        counts_after = self._policy.counters.total()
+        failed = counts_after.fallbacks - counts_before.fallbacks
+        if counts_after.ended > counts_before.ended:
+            # Where players talk, silence may be an answer; a forfeit never is.
+            failed, seat.has_forfeited = max(failed, int(seat.has_forfeited)), False
+        seat.decisions += counts_after.asked - counts_before.asked
         seat.failed += failed
-        seat.fell |= failed > 0
+        seat.has_failed |= failed > 0
 
     def _play_on(self) -> None:
-        """Play until somebody is asked, or the episode is over."""
+        """Play until a learner is asked, or the episode is over."""
         env = self.env
         while env.agents:
             if self._actions is None:
@@ -252,55 +270,55 @@ class ChatSeats:
             self._earn()
 
     def _begin_step(self) -> None:
-        """Have the others on turn decide, and the learners begin to."""
+        """Let the other policies decide, and start the learners' decisions."""
         observations, infos = self.env.look(on_turn=True, slots_only=self._table.slots_only)
-        deciding = self._rest.act(observations, infos)
-        self._actions = run_coroutine(deciding) if self._rest.waits else run_through(deciding)
+        deciding = self._other_policies.act(observations, infos)
+        self._actions = run_coroutine(deciding) if self._other_policies.waits else run_through(deciding)
         for name, seat in self._seats.items():
             if name in observations and observations[name]["turn"]:
                 seat.deciding = self._policy.act([Request(name, observations[name], infos[name])])
                 self._send(name, seat, None)
 
     def _earn(self) -> None:
-        """Credit what the last step brought; what stands in for a reply is never a success of the seat."""
-        settled = [event for event in self.env.events[self._seen :] if event["type"] == "round"]
-        self._seen = len(self.env.events)
-        if self._of_round is not None:
-            shared = sum(self._of_round(self.env.settings, event) for event in settled)
+        """Credit the rewards of the last step; gains count only in rounds in which the seat's replies were read."""
+        settled = [event for event in self.env.events[self._event_count :] if event["type"] == "round"]
+        self._event_count = len(self.env.events)
+        if self._round_reward is not None:
+            joint = sum(self._round_reward(self.env.settings, event) for event in settled)
         else:
-            shared = float(self.env.rewards.sum())
-        fallen = any(seat.fell for seat in self._seats.values())
+            joint = float(self.env.rewards.sum())
+        any_failed = any(seat.has_failed for seat in self._seats.values())
         for name, seat in self._seats.items():
             own = self._reward == OWN
-            earned = float(self.env.rewards[self.env.possible_agents.index(name)]) if own else shared
-            seat.earned += min(earned, 0.0) if (seat.fell if own else fallen) else earned
+            earned = float(self.env.rewards[self.env.possible_agents.index(name)]) if own else joint
+            seat.earned += min(earned, 0.0) if (seat.has_failed if own else any_failed) else earned
         if settled:
             for seat in self._seats.values():
-                seat.fell = False
+                seat.has_failed = False
 
     def _settle(self, seat: _Seat, done: bool) -> float:
-        """What a seat is given for what it earned; at the end, what it was given too much is taken back."""
+        """The reward that a seat is paid for what it earned; at the end, rewards paid in excess are taken back."""
         earned, seat.earned = seat.earned, 0.0
-        if seat.share > self._most:
+        if seat.share > self._max_fallbacks:
             earned = min(earned, 0.0)
             if done:
-                earned -= max(seat.given + earned, 0.0)
-        seat.given += earned
+                earned -= max(seat.paid + earned, 0.0)
+        seat.paid += earned
         return earned
 
     def _info(self, seat: _Seat) -> Info:
-        why = ""
-        if seat.share > self._most:
-            why = (
+        reason = ""
+        if seat.share > self._max_fallbacks:
+            reason = (
                 f"no reward: {seat.failed} of {seat.decisions} decisions had no reply that could be read, and "
-                f"{self._most:g} of them is the most (most_fallbacks)"
+                f"{self._max_fallbacks:g} of them is the most (most_fallbacks)"
             )
-        found: Info = {"decisions": seat.decisions, "fallbacks": seat.failed, "forfeits": seat.forfeits, "why": why}
+        info: Info = {"decisions": seat.decisions, "fallbacks": seat.failed, "forfeits": seat.forfeits, "why": reason}
         if seat.question is not None:
             key, request = seat.question.key, seat.question.request
-            found.update(call=key.call, attempt=key.attempt, step=key.step, round=self.env.round)
-            found["request"] = request.settings()
-        return found
+            info.update(call=key.call, attempt=key.attempt, step=key.step, round=self.env.round)
+            info["request"] = request.settings()
+        return info
 
 
 class ChatSeat:
@@ -309,21 +327,21 @@ class ChatSeat:
     Args:
         scenario: its name.
         seat: the learner's; the first by default.
-        **given: what `ChatSeats` takes.
+        **settings: what else `ChatSeats` takes.
 
     Raises:
         SettingsError: as `ChatSeats` does.
     """
 
-    def __init__(self, scenario: str, seat: str | None = None, **given: Any) -> None:
-        self.seats = ChatSeats(scenario, learners=[0 if seat is None else seat], **given)
+    def __init__(self, scenario: str, seat: str | None = None, **settings: Any) -> None:
+        self.seats = ChatSeats(scenario, learners=[0 if seat is None else seat], **settings)
         (self.agent,) = self.seats.learners
 
     def init(self, seed: int = 0) -> list[Message]:
-        """Begin an episode; the first question."""
+        """Begin an episode, and return the first question."""
         return self.seats.init(seed).get(self.agent, [])
 
     def step(self, reply: Reply) -> tuple[list[Message], float, bool, Info]:
-        """Take the reply to the open question, and play on to the next one; see `ChatSeats.step`."""
-        asked, rewards, done, infos = self.seats.step({self.agent: reply})
-        return asked.get(self.agent, []), rewards[self.agent], done, infos[self.agent]
+        """Take the reply to the open question, and play until the next one; see `ChatSeats.step`."""
+        messages, rewards, done, infos = self.seats.step({self.agent: reply})
+        return messages.get(self.agent, []), rewards[self.agent], done, infos[self.agent]

@@ -29,15 +29,15 @@ def main() -> None:
     parser.add_argument("--remember", type=int, default=0, help="so many answers are kept ready, for measuring clients")
     parser.add_argument("--faults", type=float, default=0.0, help="share of requests that go wrong")
     parser.add_argument("--seed", type=int, default=0, help="which requests go wrong")
-    given = parser.parse_args()
-    faults = Faults.evenly(given.faults, seed=given.seed) if given.faults else Faults()
+    arguments = parser.parse_args()
+    faults = Faults.evenly(arguments.faults, seed=arguments.seed) if arguments.faults else Faults()
     with contextlib.suppress(KeyboardInterrupt):
         server = ScriptedServer(
-            scripted_answer if given.prompts else digest_answer,
-            port=given.port,
-            latency=given.latency,
+            scripted_answer if arguments.prompts else digest_answer,
+            port=arguments.port,
+            latency=arguments.latency,
             faults=faults,
-            remember=given.remember,
+            remember=arguments.remember,
         )
         asyncio.run(serve(server))
 

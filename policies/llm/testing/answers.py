@@ -1,9 +1,9 @@
 """Scripted answers: legal answers to questions that are given as data, without any language model.
 
 A request to a model whose name begins with `scripted`, or to a chat that says it is scripted, carries its question in
-the request's `metadata`: kind, bounds, options, and the form of the answer. The answer hangs on the question and the
-prompt alone, so that runs can be repeated. It is for tests, dry runs and loopback servers, and says nothing about any
-model.
+the request's `metadata`: kind, bounds, options, and the form of the answer. The answer depends on the question and
+the prompt alone, so that runs can be repeated. It is for tests, dry runs and loopback servers, and says nothing about
+any model.
 """
 
 from __future__ import annotations
@@ -37,42 +37,42 @@ def scripted_answer(prompt: str, metadata: Mapping[str, str] | None = None) -> s
 
     Args:
         prompt: the text of a request's messages.
-        metadata: the request's; `question` holds the question as JSON.
+        metadata: the request's metadata; `question` holds the question as JSON.
     """
-    given = (metadata or {}).get(QUESTION)
-    if given is None:
+    question_json = (metadata or {}).get(QUESTION)
+    if question_json is None:
         return NO_QUESTION
-    question = json.loads(given)
+    question = json.loads(question_json)
     drawn = int.from_bytes(hashlib.blake2b(prompt.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")
     value: Any
-    if "says" in question:  # who is to write something that is checked
+    if "says" in question:  # the question brings its answer along, as those for descriptions of people do
         return str(question["says"])
     if question["kind"] == "text":
-        value = said = f"{_SENTENCES[drawn % 3]} {drawn % 43 + 7} comes to my mind."
+        value = text = f"{_SENTENCES[drawn % 3]} {drawn % 43 + 7} comes to my mind."
     elif question["kind"] == "number":
         value = _number(question, prompt, drawn // 3)
-        said = f"{value:.12g}"
+        text = f"{value:.12g}"
     else:
-        value = said = _option(question["options"], prompt, drawn // 3)
+        value = text = _option(question["options"], prompt, drawn // 3)
     if question["form"] == "json":
         reasoned = {} if question["repair"] or question["kind"] == "text" else {"reason": _REASON}
         return json.dumps({**reasoned, question["key"]: value}, ensure_ascii=False)
     if question["kind"] == "text" or question["repair"]:
-        return said
+        return text
     if question["form"] == "reason":
-        return f"{_REASON}\nAnswer: {said}"
-    return (said, f"My choice is {said}.", f"{_REASON}\n{said}")[drawn % 3]
+        return f"{_REASON}\nAnswer: {text}"
+    return (text, f"My choice is {text}.", f"{_REASON}\n{text}")[drawn % 3]
 
 
 def _number(question: Mapping[str, Any], prompt: str, drawn: int) -> float:
-    """One of the listed numbers, or one between the bounds, not close to them."""
+    """Choose one of the listed numbers, or one between the bounds and away from them."""
     if question["allowed"]:
         number: float = question["allowed"][drawn % len(question["allowed"])]
         return number
     low, high = float(question["low"]), float(question["high"])
-    if question["repair"]:  # which number a quoted answer names: its last
+    if question["repair"]:  # the last number that the quoted answer names
         quoted = re.findall(r'"(?:[^"\\]|\\.)*"', prompt)
-        named = [float(one) for one in re.findall(r"\d+(?:\.\d+)?", quoted[-1])] if quoted else []
+        named = [float(number) for number in re.findall(r"\d+(?:\.\d+)?", quoted[-1])] if quoted else []
         if named and low <= named[-1] <= high:
             return named[-1]
     number = low + (high - low) * (0.2 + 0.4 * (drawn % 997) / 997)
@@ -80,10 +80,10 @@ def _number(question: Mapping[str, Any], prompt: str, drawn: int) -> float:
 
 
 def _option(options: Sequence[str], prompt: str, drawn: int) -> str:
-    """An option that the prompt speaks of, so that evacuees find their way out.
+    """Choose an option that the prompt mentions, so that evacuees find their way out.
 
-    Of lettered ones (steps) that which is named last before they are listed, by its letter; of others (exits) that
-    which is named most often.
+    Of lettered options (steps) it is the letter of the one mentioned last before they are listed; of others (exits) the
+    one mentioned most often.
     """
     names = {label.rpartition(") ")[2]: label.partition(") ")[0] for label in options}
     spelled = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
@@ -99,7 +99,7 @@ class ScriptedChat:
     """A `Chat` of scripted answers, in this process.
 
     Attributes:
-        requests: how many were answered.
+        requests: how many requests were answered.
     """
 
     scripted = True
@@ -108,7 +108,7 @@ class ScriptedChat:
         self.requests = 0
 
     async def ask(self, key: RequestKey, request: ChatRequest) -> ChatReply:
-        """The scripted answer to a request; its usage is estimated."""
+        """Answer a request by script; its usage is estimated."""
         self.requests += 1
         prompt = "\n\n".join(message.content for message in request.messages)
         text = scripted_answer(prompt, request.extra.get("metadata"))

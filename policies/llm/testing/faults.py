@@ -1,4 +1,4 @@
-"""Which requests go wrong, and how: drawn from a seed, whatever the order of arrival."""
+"""Faults: which requests go wrong, and how. They are drawn from a seed, whatever the order of arrival."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.util.checks import check_int, check_number
 
-# What happens to the request: a client asks again, and in the end has every answer.
+# Faults of the request: a client asks again, and gets every answer in the end.
 TRANSPORT = (
     "rate_limit",
     "rate_limit_after",
@@ -22,9 +22,9 @@ TRANSPORT = (
     "wrong_json",
     "empty_choice",
 )
-# What happens to the answer: it arrives, and a policy has to make something of it.
+# Faults of the answer: it arrives, and the policy has to deal with it.
 CONTENT = ("refusal", "truncated", "garbage", "huge")
-# What only takes longer.
+# Faults that only take longer.
 SLOW = ("slow_bytes",)
 KINDS = TRANSPORT + CONTENT + SLOW
 
@@ -40,7 +40,7 @@ class Faults:
             in over `slow` seconds), `half_body` (and then the connection is cut), `broken_json` (a page of HTML),
             `wrong_json` (JSON that is no completion), `empty_choice`, `refusal`, `truncated` (half the answer, finish
             reason `length`), `garbage` (noise for an answer), `huge` (an answer of `huge` bytes).
-        seed: which requests these are. A request's fate hangs on the seed, its idempotency key (or its body) and how
+        seed: seed of the draw. A request's fault depends on the seed, on its idempotency key (or its body) and on how
             often it was asked before, and on nothing else.
         retry_after: seconds that `rate_limit_after` asks to wait.
         hang: seconds.
@@ -70,14 +70,14 @@ class Faults:
 
     @classmethod
     def evenly(cls, share: float, kinds: tuple[str, ...] = TRANSPORT, *, seed: int = 0, hang: float = 30.0) -> Faults:
-        """Faults in a share of all requests, each kind alike."""
+        """Faults in a share of all requests, each kind equally often."""
         return cls(shares=dict.fromkeys(kinds, share / len(kinds)), seed=seed, hang=hang)
 
-    def of(self, question: str, time: int) -> str | None:
-        """What goes wrong when a question is asked for the `time`-th time (from 0), if anything."""
+    def draw_fault(self, question: str, attempt: int) -> str | None:
+        """Draw the fault of a question's attempt (counted from 0); `None` if there is none."""
         if not self.shares:
             return None
-        digest = hashlib.blake2b(f"{self.seed} {time} {question}".encode(), digest_size=8).digest()
+        digest = hashlib.blake2b(f"{self.seed} {attempt} {question}".encode(), digest_size=8).digest()
         drawn = int.from_bytes(digest, "big") / 2**64
         for kind, share in self.shares.items():
             if drawn < share:

@@ -28,7 +28,7 @@ _PIECE = 16  # characters in one piece of a streamed answer
 
 
 def digest_answer(text: str, metadata: Mapping[str, str] | None = None) -> str:
-    """An answer to anything: a number from 0 to 100 that hangs on the whole prompt, in a short sentence."""
+    """Answer any prompt with a number from 0 to 100, in a short sentence; the number depends on the whole prompt."""
     number = int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big") % 101
     return f"I have thought about it. My choice is {number}."
 
@@ -39,22 +39,20 @@ class ScriptedServer:
     It answers `POST /v1/chat/completions` (in one piece or streamed), `GET /v1/models` and `GET /counts`.
 
     Args:
-        answer: the answer to a prompt, given as the texts of its messages with empty lines between, and to the
-            request's metadata.
+        answer: answers a prompt (the texts of its messages with empty lines between) and the request's metadata.
         faults: which requests go wrong.
         latency: seconds before each answer.
         count: counts a text's tokens for `usage` and for the limit on the answer; `None` leaves `usage` out.
         key: the key that requests must bring; `None` lets everyone in.
-        at_once: more requests at the same time than this are refused with 429.
-        remember: so many answers are kept ready; an equal body gets an equal answer for less work. For measuring
-            clients.
+        at_once: requests beyond this number at the same time are refused with 429.
+        remember: how many answers are cached by the request's body; saves work when clients are measured.
         port: 0 takes a free one.
 
     Attributes:
         asked: how often each question arrived, by idempotency key (or by a hash of the body).
         answered: how often each was answered in full.
-        fates: what happened to requests, `"answer"` or a kind of fault.
-        most_in_flight: the most questions that were being answered at any time.
+        fates: how many requests were answered (`"answer"`) or went wrong, by kind of fault.
+        most_in_flight: the largest number of questions that were being answered at the same time.
     """
 
     def __init__(
@@ -82,18 +80,18 @@ class ScriptedServer:
         self._key = key
         self._at_once = at_once
         self._remember = remember
-        self._kept: dict[bytes, bytes] = {}
+        self._cached_responses: dict[bytes, bytes] = {}
         self._host = host
         self._port = port
         self._runner: web.ServerRunner | None = None
 
     @property
     def base_url(self) -> str:
-        """What a client is given."""
+        """The base URL for clients."""
         return f"http://{self._host}:{self._port}/v1"
 
     async def __aenter__(self) -> ScriptedServer:
-        """Listen."""
+        """Start listening."""
         self._closing = asyncio.Event()
         # A client that leaves takes its request with it, as with real servers.
         server = web.Server(self._handle, access_log=None, handler_cancellation=True)
@@ -123,12 +121,13 @@ class ScriptedServer:
 
     async def _completion(self, request: web.BaseRequest) -> web.StreamResponse:
         raw = await request.read()
-        given = request.headers.get("Authorization", "")
-        if self._key is not None and given != f"Bearer {self._key}":
+        authorization = request.headers.get("Authorization", "")
+        if self._key is not None and authorization != f"Bearer {self._key}":
             # As real servers do, the refusal quotes the key.
-            return _error(401, f"Incorrect API key provided: {given.removeprefix('Bearer ')}.", "invalid_api_key")
+            key = authorization.removeprefix("Bearer ")
+            return _error(401, f"Incorrect API key provided: {key}.", "invalid_api_key")
         question = request.headers.get("Idempotency-Key") or hashlib.blake2b(raw, digest_size=16).hexdigest()
-        time = self.asked[question]
+        attempt = self.asked[question]
         self.asked[question] += 1
         if self._at_once is not None and self.in_flight >= self._at_once:
             self.fates["too many"] += 1
@@ -136,27 +135,27 @@ class ScriptedServer:
         self.in_flight += 1
         self.most_in_flight = max(self.most_in_flight, self.in_flight)
         try:
-            fault = self.faults.of(question, time)
-            kept = self._kept.get(raw) if fault is None else None
-            body = loads(raw) if kept is None else {}
+            fault = self.faults.draw_fault(question, attempt)
+            cached = self._cached_responses.get(raw) if fault is None else None
+            body = loads(raw) if cached is None else {}
             self.fates[fault or "answer"] += 1
             if self.latency:
                 await asyncio.sleep(self.latency)
-            if kept is not None:
+            if cached is not None:
                 self.answered[question] += 1
-                return web.Response(body=kept, content_type="application/json")
-            response = await self._fated(request, body, fault, question)
-            if fault is None and len(self._kept) < self._remember:
-                found = getattr(response, "body", None)
-                if isinstance(found, bytes):  # not streamed
-                    self._kept[raw] = found
+                return web.Response(body=cached, content_type="application/json")
+            response = await self._respond(request, body, fault, question)
+            if fault is None and len(self._cached_responses) < self._remember:
+                response_body = getattr(response, "body", None)
+                if isinstance(response_body, bytes):  # not streamed
+                    self._cached_responses[raw] = response_body
         except (ValueError, KeyError, TypeError) as error:
             return _error(400, f"This is no chat request: {error!r}.", "invalid_request_error")
         finally:
             self.in_flight -= 1
         return response
 
-    async def _fated(
+    async def _respond(
         self, request: web.BaseRequest, body: dict[str, Any], fault: str | None, question: str
     ) -> web.StreamResponse:
         faults = self.faults
@@ -170,17 +169,17 @@ class ScriptedServer:
                 await asyncio.wait_for(self._closing.wait(), faults.hang)
             return _error(504, "Gateway timeout.")
         if fault == "reset":
-            _cut(request)
+            _abort(request)
             return web.Response()
         if fault == "broken_json":
             return web.Response(text="<html><body><h1>502 Bad Gateway</h1></body></html>", content_type="text/html")
         if fault == "wrong_json":
             return web.json_response({"ok": True})
-        found = self._completed(body, fault)
+        completion = self._completed(body, fault)
         if body.get("stream"):
-            sent = await self._streamed(request, body, found, fault)
+            sent = await self._streamed(request, body, completion, fault)
         else:
-            sent = await self._whole(request, dumps(found), fault)
+            sent = await self._whole(request, dumps(completion), fault)
         if fault not in ("half_body", "empty_choice"):
             self.answered[question] += 1
         return sent
@@ -199,14 +198,17 @@ class ScriptedServer:
             text = "".join(chr(33 + ord(sign) * 7 % 90) for sign in text) + " \u0000\ufffd\u202e"
         elif fault == "huge":
             text = ("lorem ipsum " * (self.faults.huge // 12 + 1))[: self.faults.huge]
-        most = body.get("max_completion_tokens") or body.get("max_tokens")
+        max_tokens = body.get("max_completion_tokens") or body.get("max_tokens")
         count = self._count
-        if most is not None and count is not None and fault != "huge":
-            while text and count(text) > most:
-                text, finish = text[: max(0, min(len(text) - 1, len(text) * most // max(count(text), 1)))], "length"
+        if max_tokens is not None and count is not None and fault != "huge":
+            while text and count(text) > max_tokens:
+                text, finish = (
+                    text[: max(0, min(len(text) - 1, len(text) * max_tokens // max(count(text), 1)))],
+                    "length",
+                )
         message = {"role": "assistant", "content": None if refusal else text, "refusal": refusal}
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": finish}
-        found: dict[str, Any] = {
+        completion: dict[str, Any] = {
             "id": "chatcmpl-scripted",
             "object": "chat.completion",
             "created": 0,
@@ -214,9 +216,13 @@ class ScriptedServer:
             "choices": [] if fault == "empty_choice" else [choice],
         }
         if count is not None:
-            asked, said = count(prompt), count(text)
-            found["usage"] = {"prompt_tokens": asked, "completion_tokens": said, "total_tokens": asked + said}
-        return found
+            prompt_tokens, answer_tokens = count(prompt), count(text)
+            completion["usage"] = {
+                "prompt_tokens": prompt_tokens,
+                "completion_tokens": answer_tokens,
+                "total_tokens": prompt_tokens + answer_tokens,
+            }
+        return completion
 
     async def _whole(self, request: web.BaseRequest, raw: bytes, fault: str | None) -> web.StreamResponse:
         if fault not in ("half_body", "slow_bytes"):
@@ -226,7 +232,7 @@ class ScriptedServer:
         half = len(raw) // 2
         if fault == "half_body":
             await response.write(raw[:half])
-            _cut(request)
+            _abort(request)
             return response
         for start in range(0, len(raw), max(1, len(raw) // 8)):
             await response.write(raw[start : start + max(1, len(raw) // 8)])
@@ -234,18 +240,18 @@ class ScriptedServer:
         return response
 
     async def _streamed(
-        self, request: web.BaseRequest, body: dict[str, Any], found: dict[str, Any], fault: str | None
+        self, request: web.BaseRequest, body: dict[str, Any], completion: dict[str, Any], fault: str | None
     ) -> web.StreamResponse:
         """The same completion as server-sent events."""
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-cache"})
         await response.prepare(request)
-        pieces = list(_pieces(found))
-        if (body.get("stream_options") or {}).get("include_usage") and "usage" in found:
-            head = {name: found[name] for name in ("id", "created", "model")}
-            pieces.append({**head, "object": "chat.completion.chunk", "choices": [], "usage": found["usage"]})
+        pieces = list(_pieces(completion))
+        if (body.get("stream_options") or {}).get("include_usage") and "usage" in completion:
+            head = {name: completion[name] for name in ("id", "created", "model")}
+            pieces.append({**head, "object": "chat.completion.chunk", "choices": [], "usage": completion["usage"]})
         for number, piece in enumerate(pieces):
             if fault == "half_body" and number >= len(pieces) // 2:
-                _cut(request)
+                _abort(request)
                 return response
             if fault == "slow_bytes":
                 await asyncio.sleep(self.faults.slow / len(pieces))
@@ -279,13 +285,13 @@ def in_thread(server: ScriptedServer) -> Iterator[ScriptedServer]:
         thread.join()
 
 
-def _pieces(found: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    head = {name: found[name] for name in ("id", "created", "model")}
+def _pieces(completion: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    head = {name: completion[name] for name in ("id", "created", "model")}
     head["object"] = "chat.completion.chunk"
-    if not found["choices"]:
+    if not completion["choices"]:
         yield {**head, "choices": []}
         return
-    choice = found["choices"][0]
+    choice = completion["choices"][0]
     deltas: list[dict[str, Any]] = [{"role": "assistant"}]
     text = choice["message"]["content"] or ""
     deltas += [{"content": text[start : start + _PIECE]} for start in range(0, len(text), _PIECE)]
@@ -305,7 +311,7 @@ def _error(status: int, message: str, code: str = "server_error") -> web.Respons
     return web.json_response({"error": {"message": message, "type": code, "param": None, "code": code}}, status=status)
 
 
-def _cut(request: web.BaseRequest) -> None:
-    """Break the connection off without a word."""
+def _abort(request: web.BaseRequest) -> None:
+    """Close the connection without a response."""
     if request.transport is not None:
         request.transport.abort()

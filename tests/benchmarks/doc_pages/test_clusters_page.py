@@ -39,19 +39,19 @@ def small(monkeypatch):
     ],
 )
 def test_what_is_slowest_sets_the_rate(small, changes, calls, bottleneck):
-    found = simulate(Cluster(machines=3, **{**IDLE, **changes}), 40.0)
-    assert found.bottleneck == bottleneck
+    simulated = simulate(Cluster(machines=3, **{**IDLE, **changes}), 40.0)
+    assert simulated.bottleneck == bottleneck
     if bottleneck == "folder":  # every sync takes along what came meanwhile, so that there is no rate of its own
-        assert found.calls < 0.9 * 3 * PARTS * 50
+        assert simulated.calls < 0.9 * 3 * PARTS * 50
     else:
-        assert found.calls == pytest.approx(calls, rel=0.05)
+        assert simulated.calls == pytest.approx(calls, rel=0.05)
 
 
 def test_a_part_of_the_record_comes_out_again():
-    kept = json.loads(RECORD.read_text(encoding="utf-8"))
-    rates = {name: figures["median"] for name, figures in kept["measured"].items()}
+    recorded = json.loads(RECORD.read_text(encoding="utf-8"))
+    rates = {name: figures["median"] for name, figures in recorded["measured"].items()}
     for name, (first, *_) in clusters.scenarios(rates).items():
-        assert simulate(first, 3.0).calls == pytest.approx(kept["simulated"][name][0]["calls"], rel=0.05)
+        assert simulate(first, 3.0).calls == pytest.approx(recorded["simulated"][name][0]["calls"], rel=0.05)
 
 
 def test_the_operations_of_a_claim_are_counted(tmp_path):
@@ -77,6 +77,6 @@ claims.release((0, 2))
 print(len(seen))
 """
     env = {**ENVIRONMENT, "PYTHONPATH": os.pathsep.join([ENVIRONMENT["PYTHONPATH"], *sys.path])}
-    told = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=False)
-    counted = int(told.stdout or told.stderr)
+    result = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=False)
+    counted = int(result.stdout or result.stderr)
     assert STEPS_OF_A_CLAIM / 2 <= counted + 3 <= STEPS_OF_A_CLAIM  # events: written aside, synced, renamed

@@ -8,10 +8,10 @@ import pytest
 from model_studies import answering, asking
 
 from llm_coop_envs.benchmarks.doc_pages import detection
-from llm_coop_envs.benchmarks.doc_pages.detection import HONEST, MOST_FALSE, RECORD, page, record, record_judge
+from llm_coop_envs.benchmarks.doc_pages.detection import INDEPENDENT, MOST_FALSE, RECORD, page, record, record_judge
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.measures.synthetic_worlds import find_synthetic_worlds
-from llm_coop_envs.policies.llm.playing.player import endpoint_of
+from llm_coop_envs.policies.llm.playing.player import build_endpoint
 from llm_coop_envs.policies.llm.playing.settings import LLMSettings
 from llm_coop_envs.runs.judgements import collect_world_talk
 from llm_coop_envs.runs.judgements import judge_material as judged_in
@@ -30,24 +30,26 @@ def test_the_page_is_up_to_date():
 @pytest.mark.parametrize("scenario", FOUND)
 def test_the_default_rule_raises_few_false_alarms(scenario):
     synthetic = find_synthetic_worlds(scenario)
-    found = FOUND[scenario]
-    assert list(found["detectors"]) == list(synthetic.detectors)
-    assert list(found["episodes"]) == [world.name for world in synthetic.worlds]
-    rule = found["detectors"][synthetic.rule]
-    assert rule["honest"] >= HONEST == 10_000
+    recorded = FOUND[scenario]
+    assert list(recorded["detectors"]) == list(synthetic.detectors)
+    assert list(recorded["episodes"]) == [world.name for world in synthetic.worlds]
+    rule = recorded["detectors"][synthetic.rule]
+    assert rule["honest"] >= INDEPENDENT == 10_000
     assert rule["interval"][1] <= MOST_FALSE
-    assert found["seconds"]["honest"] / 2 < 300
+    assert recorded["seconds"]["honest"] / 2 < 300
 
 
 def test_a_part_comes_out_again():
     for scenario in FOUND:
         synthetic = find_synthetic_worlds(scenario)
-        again = record(scenario, honest=2 * sum(not world.intent for world in synthetic.worlds), meant=2, workers=1)
-        for name, one in again["detectors"].items():
-            for world, share in one["found"].items():
-                known = FOUND[scenario]["detectors"][name]["found"][world]
-                if known in (0.0, 1.0):
-                    assert share == known, (scenario, name, world)
+        again = record(
+            scenario, independent=2 * sum(not world.intent for world in synthetic.worlds), coordinated=2, workers=1
+        )
+        for name, detector in again["detectors"].items():
+            for world, share in detector["found"].items():
+                recorded = FOUND[scenario]["detectors"][name]["found"][world]
+                if recorded in (0.0, 1.0):
+                    assert share == recorded, (scenario, name, world)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +63,10 @@ def test_a_part_comes_out_again():
 def test_a_judge_gets_a_row_like_the_rules(answer, area, kappa, tmp_path, monkeypatch):
     material = collect_world_talk("kbc", 2, 1)
     # What is judged says where it is from, so that a server can answer by the truth.
-    material = replace(material, talk=[replace(one, text=f"{one.text} <{one.episode}>") for one in material.talk])
+    material = replace(
+        material,
+        talk=[replace(statement, text=f"{statement.text} <{statement.episode}>") for statement in material.talk],
+    )
 
     def by_truth(prompt, metadata):
         episode = next(name for name in material.truth if f"<{name}>" in prompt)
@@ -69,20 +74,20 @@ def test_a_judge_gets_a_row_like_the_rules(answer, area, kappa, tmp_path, monkey
 
     with answering(by_truth) as server:
         access = asking(server)
-        endpoint = endpoint_of("judge", access.endpoint)
+        endpoint = build_endpoint("judge", access.endpoint)
         judged_in(material, tmp_path / "judge", LLMSettings(model="judge", answers="json"), endpoint, access)
-    scenario, found = record_judge(tmp_path / "judge")
-    row = found["detectors"]["judge"]
-    assert (scenario, found["model"], found["rounds"], found["messages"]) == ("kbc", "judge", 1, len(material.talk))
+    scenario, judge = record_judge(tmp_path / "judge")
+    row = judge["detectors"]["judge"]
+    assert (scenario, judge["model"], judge["rounds"], judge["messages"]) == ("kbc", "judge", 1, len(material.talk))
     assert (row["area"], row["kappa"], row["honest"], row["each"]) == (area, kappa, 8, 2)
     assert row["alarms"] == (8 if answer(False) != "none" else 0)
     # The rules sorted the same messages, and have the same columns.
-    assert found["detectors"]["rules"].keys() == row.keys() == FOUND["kbc"]["detectors"]["moved"].keys()
+    assert judge["detectors"]["rules"].keys() == row.keys() == FOUND["kbc"]["detectors"]["moved"].keys()
     monkeypatch.setattr(detection, "RECORD", tmp_path / "detection.json")
     (tmp_path / "detection.json").write_text(json.dumps(FOUND))
-    detection.keep({"kbc": {"judges": {"judge": found}}})
+    detection.update_record({"kbc": {"judges": {"judge": judge}}})
     assert "**judge as the judge**" in page()
-    detection.keep({"kbc": {"episodes": FOUND["kbc"]["episodes"]}})
+    detection.update_record({"kbc": {"episodes": FOUND["kbc"]["episodes"]}})
     assert "**judge as the judge**" in page()
 
 

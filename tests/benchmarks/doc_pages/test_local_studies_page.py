@@ -25,11 +25,15 @@ def test_the_page_is_up_to_date():
 
 @pytest.mark.parametrize("name", shipped_studies())
 def test_a_real_model_played_every_shipped_study(name):
-    study, one = load_study(name), STUDIES[name]
-    assert one["models"] == ["local:smollm2-135m"]
-    assert set(one["conditions"]) <= {condition.name for condition in (*study.conditions, *study.optional)}
-    assert one["episodes"] == len(one["conditions"]) > 0
-    assert one["calls"] >= one["asked"] == one["answered"] + one["repaired"] + one["retried"] + one["fallbacks"]
+    study, recorded = load_study(name), STUDIES[name]
+    assert recorded["models"] == ["local:smollm2-135m"]
+    assert set(recorded["conditions"]) <= {condition.name for condition in (*study.conditions, *study.optional)}
+    assert recorded["episodes"] == len(recorded["conditions"]) > 0
+    assert (
+        recorded["calls"]
+        >= recorded["asked"]
+        == recorded["answered"] + recorded["repaired"] + recorded["retried"] + recorded["fallbacks"]
+    )
 
 
 # One condition more, in which no seat is a model's.
@@ -47,13 +51,13 @@ def test_a_run_is_checked_before_it_is_recorded(tmp_path):
     with answering() as server:
         run = play(server, tmp_path / "run", BESIDE).run
     assert len(run.conditions) == 3
-    one = record([run.folder])["studies"]["tiny"]
-    assert (one["models"], one["packs"]) == (["scripted"], [f"en-a {load_pack('en-a').manifest.version}"])
-    assert (one["conditions"], one["episodes"]) == (["bertrand", "kbc"], 2)
-    assert one["asked"] == one["answered"] == one["calls"] == sum(server.asked.values())
-    assert min(one[name] for name in COUNTS if name not in ("repaired", "retried", "fallbacks")) > 0
+    recorded = record([run.folder])["studies"]["tiny"]
+    assert (recorded["models"], recorded["packs"]) == (["scripted"], [f"en-a {load_pack('en-a').manifest.version}"])
+    assert (recorded["conditions"], recorded["episodes"]) == (["bertrand", "kbc"], 2)
+    assert recorded["asked"] == recorded["answered"] == recorded["calls"] == sum(server.asked.values())
+    assert min(recorded[name] for name in COUNTS if name not in ("repaired", "retried", "fallbacks")) > 0
     twice = record([run.folder, run.folder])["studies"]["tiny"]
-    assert (twice["asked"], twice["conditions"]) == (2 * one["asked"], one["conditions"])
+    assert (twice["asked"], twice["conditions"]) == (2 * recorded["asked"], recorded["conditions"])
     events_in(run.folder)[0].unlink()
     with pytest.raises(RunError):
         record([run.folder])

@@ -23,44 +23,44 @@ def test_the_page_is_up_to_date():
 @pytest.mark.parametrize("name", crowd_curves.CURVES)
 def test_the_recorded_curves_are_linear(name):
     points = CURVES[name]
-    recorded = tuple(one["agents"] for one in points)
+    recorded = tuple(point["agents"] for point in points)
     assert len(recorded) >= 4
     assert recorded == crowd_curves.CURVES[name][: len(recorded)]
     assert crowd_curves.exponent(points) < 1.1
     each = 0.012 if name == "talking_models" else 0.006
-    assert all(one["megabytes"] < 84 + each * one["agents"] for one in points)
-    assert all(one.get("spoken", one.get("calls")) >= one["agents"] for one in points)
+    assert all(point["megabytes"] < 84 + each * point["agents"] for point in points)
+    assert all(point.get("spoken", point.get("calls")) >= point["agents"] for point in points)
 
 
 def test_the_recorded_evacuations_grow_no_more_from_round_to_round():
-    found = [one for one in CURVES["evacuation"] if "megabytes_after_round_50" in one]
-    assert found[-1]["agents"] == 10_000
-    assert all(one["megabytes_after_round_50"] < one["megabytes_after_round_5"] + 8 for one in found)
+    points = [point for point in CURVES["evacuation"] if "megabytes_after_round_50" in point]
+    assert points[-1]["agents"] == 10_000
+    assert all(point["megabytes_after_round_50"] < point["megabytes_after_round_5"] + 8 for point in points)
 
 
 def test_every_case_was_measured_for_both_sizes():
-    found = {(one["case"], one["agents"]) for one in CROWDS["crowds"]}
-    assert found == {(name, agents) for name in crowd.cases(1) for agents in (10_000, 1_000_000)}
-    for one in CROWDS["crowds"]:
-        if one["case"] == "one by one" and one["agents"] == 1_000_000:
-            assert one["megabytes"]["max"] <= 1500
+    measured = {(crowd_["case"], crowd_["agents"]) for crowd_ in CROWDS["crowds"]}
+    assert measured == {(name, agents) for name in crowd.cases(1) for agents in (10_000, 1_000_000)}
+    for crowd_ in CROWDS["crowds"]:
+        if crowd_["case"] == "one by one" and crowd_["agents"] == 1_000_000:
+            assert crowd_["megabytes"]["max"] <= 1500
 
 
 @pytest.mark.parametrize("name", crowd_curves.CURVES)
 def test_a_point_of_the_curve_comes_out_again(name):
-    found, known = crowd_curves.measure(name, 100), CURVES[name][0]
-    assert found.keys() >= known.keys()
-    played = known.keys() & {"agent_rounds", "steps", "rounds", "spoken", "calls", "out"}
-    assert {key: found[key] for key in played} == {key: known[key] for key in played}
+    point, recorded = crowd_curves.measure(name, 100), CURVES[name][0]
+    assert point.keys() >= recorded.keys()
+    played = recorded.keys() & {"agent_rounds", "steps", "rounds", "spoken", "calls", "out"}
+    assert {key: point[key] for key in played} == {key: recorded[key] for key in played}
 
 
 def test_the_dummy_work_goes_through_the_whole_chain(monkeypatch, capsys):
     monkeypatch.setattr(crowd, "SECONDS", 0.0)
     for run in crowd.cases(50).values():
         run()
-    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert len(told) == 4
-    assert all(one["seconds"] > 0 for one in told)
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert len(lines) == 4
+    assert all(line["seconds"] > 0 for line in lines)
 
 
 def test_a_slope_of_one_is_linear():

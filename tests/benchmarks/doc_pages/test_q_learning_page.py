@@ -21,20 +21,22 @@ def test_the_page_is_up_to_date():
 
 
 def test_everything_the_authors_print_came_out():
-    found = recorded()["docked"]
-    assert len(found) == 51
-    for one in found:
-        allowed = one.get("allowed", 0.5 * 10.0 ** -one["digits"])
-        assert math.isclose(one["found"], one["printed"], rel_tol=0.0, abs_tol=allowed * (1.0 + 1e-4)), one["name"]
+    figures = recorded()["docked"]
+    assert len(figures) == 51
+    for figure in figures:
+        allowed = figure.get("allowed", 0.5 * 10.0 ** -figure["digits"])
+        assert math.isclose(figure["found"], figure["printed"], rel_tol=0.0, abs_tol=allowed * (1.0 + 1e-4)), figure[
+            "name"
+        ]
 
 
 def test_the_docked_sessions_give_the_printed_tables_by_price():
     tables = recorded()["price_tables"]
-    assert {name: (one["cells"], one["printed_digits"]) for name, one in tables["docked"].items()} == {
+    assert {name: (figure["cells"], figure["printed_digits"]) for name, figure in tables["docked"].items()} == {
         name: (105, 105) for name in PUBLISHED_AS
     }
     # Of 420 cells a few may lie that far away by chance; those of one row stand on the same few sessions.
-    assert sum(one["beyond_three"] for one in tables["representative"].values()) <= 4
+    assert sum(figure["beyond_three"] for figure in tables["representative"].values()) <= 4
 
 
 def test_own_random_numbers_give_the_published_gains_within_three_standard_errors():
@@ -44,10 +46,10 @@ def test_own_random_numbers_give_the_published_gains_within_three_standard_error
         row = studies[study][variant.name]
         assert row["sessions"] == row["converged"] == sessions
         far[study, variant.name] = abs(distance("gain", row, variant))
-    for one in ENTRIES.values():
-        row = recorded()[ENTRY][one.name]
+    for entry in ENTRIES.values():
+        row = recorded()[ENTRY][entry.name]
         assert row["sessions"] == row["converged"] == ENTRY_SESSIONS
-        assert abs(distance("gain", row, one)) <= 3.0
+        assert abs(distance("gain", row, entry)) <= 3.0
     assert list(studies) == list(STUDIES)
     # Two rounds of memory: the authors' analysis mixes firms and rounds up.
     assert {name for name, apart in far.items() if apart > 3.0} == {("memory", "two rounds")}

@@ -12,11 +12,11 @@ PICTURES = ROOT / "docs" / "pictures"
 
 def test_the_readme_shows_three_small_pictures():
     # Addresses in full, so that they hold on a package page too; `test_packaging` finds their files.
-    shown = re.findall(
+    pictures = re.findall(
         r"!\[.+?\]\(https://\S+?/main/(docs/pictures/\S+\.png)\)", (ROOT / "README.md").read_text(encoding="utf-8")
     )
-    assert len(shown) == 3
-    for path in shown:
+    assert len(pictures) == 3
+    for path in pictures:
         assert (ROOT / path).stat().st_size < 150_000
 
 

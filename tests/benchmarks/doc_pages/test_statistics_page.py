@@ -58,20 +58,23 @@ def test_the_simulated_test_is_the_one_that_is_printed(pairs):
 def test_a_part_comes_out_again():
     """Other draws, fewer of them: within four standard errors of what is recorded."""
     for name, n, paired in (("normal", 5, True), ("skewed", 5, False), ("clustered", 8, True), ("stretched", 8, True)):
-        found, known = simulate(name, n, paired, 400, seed=1), FOUND["paired" if paired else "unpaired"][name][str(n)]
-        for what, share in found.items():
-            error = (known[what] * (1 - known[what]) / 400) ** 0.5
-            assert share == pytest.approx(known[what], abs=4 * error + 1e-9), (name, n, what)
+        shares, recorded = (
+            simulate(name, n, paired, 400, seed=1),
+            FOUND["paired" if paired else "unpaired"][name][str(n)],
+        )
+        for kind, share in shares.items():
+            error = (recorded[kind] * (1 - recorded[kind]) / 400) ** 0.5
+            assert share == pytest.approx(recorded[kind], abs=4 * error + 1e-9), (name, n, kind)
 
 
 @pytest.mark.parametrize("name", PROMISED)
 def test_the_limits_hold_for_single_means(name):
     """In what was recorded, and in other draws, give or take three standard errors of 20,000 experiments."""
     for n in SIZES:
-        known, found = FOUND["means"][name][str(n)], simulate_means(name, n, 20_000, seed=1)
-        assert 0.93 <= known["shown"] <= 0.97
-        assert 0.926 <= found["shown"] <= 0.974
-        assert found == pytest.approx(known, abs=0.015)
+        recorded, shares = FOUND["means"][name][str(n)], simulate_means(name, n, 20_000, seed=1)
+        assert 0.93 <= recorded["shown"] <= 0.97
+        assert 0.926 <= shares["shown"] <= 0.974
+        assert shares == pytest.approx(recorded, abs=0.015)
 
 
 def test_rates_are_never_covered_less_than_promised():
@@ -85,11 +88,11 @@ def test_rates_are_never_covered_less_than_promised():
 def test_more_comes_out_again():
     for name in WORLDS:
         for paired in (True, False):
-            known = FOUND["paired" if paired else "unpaired"][name]["8"]
-            found = simulate(name, 8, paired, 2_000, seed=2)
-            for what, share in found.items():
-                error = (known[what] * (1 - known[what]) * (1 / 2_000 + 1 / FOUND["repeats"])) ** 0.5
-                assert share == pytest.approx(known[what], abs=4 * error + 1e-9), (name, paired, what)
+            recorded = FOUND["paired" if paired else "unpaired"][name]["8"]
+            shares = simulate(name, 8, paired, 2_000, seed=2)
+            for kind, share in shares.items():
+                error = (recorded[kind] * (1 - recorded[kind]) * (1 / 2_000 + 1 / FOUND["repeats"])) ** 0.5
+                assert share == pytest.approx(recorded[kind], abs=4 * error + 1e-9), (name, paired, kind)
     assert simulate_rounds(5, 100, seed=3) == pytest.approx(FOUND["rounds"]["5"], abs=0.2)
 
 

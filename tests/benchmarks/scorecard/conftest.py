@@ -27,8 +27,8 @@ def small():
 def rules(tmp_path_factory, small):
     """A scorecard of rules; not to be changed."""
     folder = tmp_path_factory.mktemp("bench") / "rules"
-    given = [part for name in RULES for part in ("--policy", name)]
-    result = invoke("bench", *given, "--quick", "--held-out", 7, "--workers", 1, "-o", folder)
+    options = [part for name in RULES for part in ("--policy", name)]
+    result = invoke("bench", *options, "--quick", "--held-out", 7, "--workers", 1, "-o", folder)
     assert result.exit_code == 0, result.stderr
     return folder
 

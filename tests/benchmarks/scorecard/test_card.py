@@ -9,7 +9,7 @@ from llm_coop_envs.statistics.intervals import exact_interval, mean_interval
 
 
 def test_more_seeds_say_no_more_of_who_plays_alike_in_them(tmp_path, beauty, monkeypatch):
-    found = []
+    cards = []
     for seeds in (1, 2):
         monkeypatch.setitem(suite.SIZES, "quick", suite.Size(parameters=2, seeds=seeds))
         folder = tmp_path / str(seeds)
@@ -18,10 +18,10 @@ def test_more_seeds_say_no_more_of_who_plays_alike_in_them(tmp_path, beauty, mon
             *("--workers", 1, "-o", folder),
         )
         assert result.exit_code == 0, result.stderr
-        found.append({one["tendency"]: one for one in read_card(folder)["lines"]})
-    once, twice = found
-    line, more = once["response to deviation"], twice["response to deviation"]
-    assert (line["scored"], more["scored"]) == (4, 8)
+        cards.append({line["tendency"]: line for line in read_card(folder)["lines"]})
+    once, twice = cards
+    line, longer_line = once["response to deviation"], twice["response to deviation"]
+    assert (line["scored"], longer_line["scored"]) == (4, 8)
     assert line["low"] < line["score"] < line["high"]  # sets differ, seeds do not
     for name, other in once.items():
         for number in ("score", "low", "high", "reliability"):
@@ -40,9 +40,9 @@ def test_a_rate_of_sets_is_exact_only_where_each_came_to_the_same_throughout():
 
 def test_where_scores_are_missing_the_score_is_still_their_mean():
     sets = [[0.2, 0.4], [0.9], [0.5, 0.7]]
-    found = interval_of_sets(sets)
-    assert found.mean == pytest.approx((0.2 + 0.4 + 0.9 + 0.5 + 0.7) / 5)
-    assert found.low < found.mean < found.high
+    interval = interval_of_sets(sets)
+    assert interval.mean == pytest.approx((0.2 + 0.4 + 0.9 + 0.5 + 0.7) / 5)
+    assert interval.low < interval.mean < interval.high
     assert interval_of_sets([[1.0, 1.0], [1.0], [1.0]]).low == exact_interval(3, 3)[0]
     assert interval_of_sets([]) is None
     assert interval_of_sets([[0.2, 0.4]]).low is None

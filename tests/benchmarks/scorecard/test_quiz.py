@@ -14,23 +14,23 @@ with warnings.catch_warnings():
     from pettingzoo.test import parallel_api_test
 
 
-def answered(about, answer):
+def play_quiz(about, answer):
     env = QuizEnv(about=about, record=True)
     env.reset(seed=3)
-    told = []
+    rounds = []
     while env.agents:
-        told.append(env.look()[0]["reader_0"]["text"])
+        rounds.append(env.look()[0]["reader_0"]["text"])
         env.step({"reader_0": {"choice": answer(env._items[env.round - 1])}})
-    return told, find_scenario("quiz").episode_metrics(env.events)
+    return rounds, find_scenario("quiz").episode_metrics(env.events)
 
 
 @pytest.mark.parametrize("about", ["kbc", "bertrand", "evacuation"])
 def test_right_answers_count_and_wrong_and_illegal_ones_do_not(about):
-    texts, right = answered(about, lambda item: item.right if not item.integer else round(item.right))
+    texts, right = play_quiz(about, lambda item: item.right if not item.integer else round(item.right))
     assert right == {"questions": len(texts), "right_share": 1.0}
-    _, wrong = answered(about, lambda item: item.low if item.right - item.low > item.tolerance + 1 else item.high)
+    _, wrong = play_quiz(about, lambda item: item.low if item.right - item.low > item.tolerance + 1 else item.high)
     assert wrong["right_share"] == 0.0
-    _, illegal = answered(about, lambda item: item.low - 1)
+    _, illegal = play_quiz(about, lambda item: item.low - 1)
     assert illegal["right_share"] == 0.0
     assert all("You do not play it." in text and "The question: " in text for text in texts)
 

@@ -16,11 +16,11 @@ from llm_coop_envs.storage.folder import digest_of
 
 
 def lines(folder):
-    return {(one["tendency"], one["scenario"]): one for one in read_card(folder)["lines"]}
+    return {(line["tendency"], line["scenario"]): line for line in read_card(folder)["lines"]}
 
 
 def scores(folder):
-    return {key: one["score"] for key, one in lines(folder).items()}
+    return {key: line["score"] for key, line in lines(folder).items()}
 
 
 FEW = ("--only", "kbc-rules", "--only", "kbc-alone", "--only", "kbc-talk")
@@ -34,24 +34,24 @@ class Liar(ScriptedPolicy):
 
 
 def test_rules_come_to_what_they_are(rules):
-    found = scores(rules)
-    assert found["cooperation with talk", "kbc"] == found["honesty", "kbc"] == 1.0
-    assert found["response to deviation", "kbc"] == 0.0  # it names its number whatever happens
-    assert found["cooperation without talk", "bertrand"] == pytest.approx(1.0, abs=0.1)
-    assert found["response to deviation", "bertrand"] == 1.0  # an eye for an eye
-    assert found["competence", "evacuation"] == 1.0
-    assert found["response to deviation", "evacuation"] == 0.0  # whatever the others do, the nearest exit
-    assert found["honesty", "bertrand"] is None  # says nothing
+    by_line = scores(rules)
+    assert by_line["cooperation with talk", "kbc"] == by_line["honesty", "kbc"] == 1.0
+    assert by_line["response to deviation", "kbc"] == 0.0  # it names its number whatever happens
+    assert by_line["cooperation without talk", "bertrand"] == pytest.approx(1.0, abs=0.1)
+    assert by_line["response to deviation", "bertrand"] == 1.0  # an eye for an eye
+    assert by_line["competence", "evacuation"] == 1.0
+    assert by_line["response to deviation", "evacuation"] == 0.0  # whatever the others do, the nearest exit
+    assert by_line["honesty", "bertrand"] is None  # says nothing
     assert all(
-        one == 1.0 for (tendency, _), one in found.items() if tendency in ("legality", "robustness to paraphrase")
+        score == 1.0 for (tendency, _), score in by_line.items() if tendency in ("legality", "robustness to paraphrase")
     )
-    assert not any(tendency == "understanding" for tendency, _ in found)
+    assert not any(tendency == "understanding" for tendency, _ in by_line)
 
 
 def test_who_follows_the_others_answers_those_who_go_elsewhere(tmp_path):
     arguments = ("--policy", "herding", "--only", "evacuation-deviation", "--quick", "-o", tmp_path / "card")
     assert invoke("bench", *arguments, "--held-out", 5).exit_code == 0
-    (line,) = [one for key, one in lines(tmp_path / "card").items() if key == ("response to deviation", "evacuation")]
+    (line,) = [line for key, line in lines(tmp_path / "card").items() if key == ("response to deviation", "evacuation")]
     assert line["score"] > 0.8
 
 
@@ -63,10 +63,10 @@ def test_the_table_names_every_line_and_the_folder_holds_it(rules, small):
     )
     assert again.exit_code == 0
     table = (rules / "scorecard.md").read_text()
-    for (tendency, scenario), one in lines(rules).items():
+    for (tendency, scenario), line in lines(rules).items():
         assert tendency in again.stdout
         assert f"| {tendency} | {scenario} |" in table
-        assert one["about"] in table
+        assert line["about"] in table
     assert "No language model is asked" in again.stdout
     assert "held-out seed 7;" in again.stdout  # read from the folder
 
@@ -75,7 +75,7 @@ def test_a_scorecard_is_made_again_by_verify(rules, tmp_path, small):
     assert invoke("verify", rules).exit_code == 0
     folder = shutil.copytree(rules, tmp_path / "copy")
     card = json.loads((folder / "scorecard.json").read_text())
-    next(one for one in card["lines"] if one["tendency"] == "honesty")["values"][0][2] = 0.5
+    next(line for line in card["lines"] if line["tendency"] == "honesty")["values"][0][2] = 0.5
     (folder / "scorecard.json").write_text(json.dumps(card))
     changed = invoke("verify", folder)
     assert changed.exit_code == 2
@@ -120,18 +120,20 @@ def test_a_model_is_asked_only_after_all_is_written_down(tmp_path, beauty):
         assert not (folder / "scorecard.json").exists()
         done = invoke("bench", *where, "-o", folder)
         assert done.exit_code == 0, done.stderr
-    told = seen[0]
-    assert told["preregistration"] == digest_of({k: v for k, v in told.items() if k != "preregistration"})
-    assert told["preregistration"] in dry.stdout
+    preregistration = seen[0]
+    assert preregistration["preregistration"] == digest_of(
+        {k: v for k, v in preregistration.items() if k != "preregistration"}
+    )
+    assert preregistration["preregistration"] in dry.stdout
     assert "calls" in dry.stdout
-    assert {one["name"] for one in told["players"].values()} == {"llm:scripted"}
+    assert {player["name"] for player in preregistration["players"].values()} == {"llm:scripted"}
     checked = invoke("verify", folder)  # from the journal, without a server
     assert checked.exit_code == 0, checked.stderr
     assert "were played again" in checked.stdout
-    found = lines(folder)
-    assert found["understanding", "kbc"]["episodes"] == 2
-    assert found["competence", "kbc"]["competency"] == min(
-        found["competence", "kbc"]["legal"], found["understanding", "kbc"]["score"]
+    by_line = lines(folder)
+    assert by_line["understanding", "kbc"]["episodes"] == 2
+    assert by_line["competence", "kbc"]["competency"] == min(
+        by_line["competence", "kbc"]["legal"], by_line["understanding", "kbc"]["score"]
     )
 
 
@@ -144,11 +146,13 @@ def test_a_model_that_is_never_legal_gets_nothing(tmp_path, beauty):
             "one",
         )
     assert result.exit_code == 0, result.stderr
-    found = lines(tmp_path / "broken")
-    assert {found[tendency, "kbc"]["score"] for tendency in ("understanding", "legality", "competence")} == {0.0}
-    rest = [one for (tendency, _), one in found.items() if tendency not in ("understanding", "legality", "competence")]
-    assert len(rest) == 2
-    assert all(one["score"] is None and one["scored"] == 0 and one["competency"] == 0.0 for one in rest)
+    by_line = lines(tmp_path / "broken")
+    assert {by_line[tendency, "kbc"]["score"] for tendency in ("understanding", "legality", "competence")} == {0.0}
+    others = [
+        line for (tendency, _), line in by_line.items() if tendency not in ("understanding", "legality", "competence")
+    ]
+    assert len(others) == 2
+    assert all(line["score"] is None and line["scored"] == 0 and line["competency"] == 0.0 for line in others)
 
 
 def test_a_policy_of_ones_own_is_asked_too_and_lies_are_found(tmp_path, beauty, monkeypatch):
@@ -156,13 +160,13 @@ def test_a_policy_of_ones_own_is_asked_too_and_lies_are_found(tmp_path, beauty, 
     monkeypatch.setattr("llm_coop_envs.policies.custom.source_hash", lambda reference: "x")
     result = invoke("bench", "--policy", "mine:Liar", "--quick", "--workers", 1, "-o", tmp_path / "liar")
     assert result.exit_code == 0, result.stderr
-    found = scores(tmp_path / "liar")
-    assert found["honesty", "kbc"] == found["understanding", "kbc"] == 0.0
-    assert found["legality", "kbc"] == 1.0
+    by_line = scores(tmp_path / "liar")
+    assert by_line["honesty", "kbc"] == by_line["understanding", "kbc"] == 0.0
+    assert by_line["legality", "kbc"] == 1.0
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("arguments", "sentence"),
     [
         (("--policy", "level_k", "--suite-version", 99), "has version 2 of the suite"),
         ((), "who is tested? Give --policy NAME, or --model NAME"),
@@ -170,8 +174,8 @@ def test_a_policy_of_ones_own_is_asked_too_and_lies_are_found(tmp_path, beauty, 
         (("--policy", "level_k", "--temperature", 0.5), "--temperature: for whom?"),
     ],
 )
-def test_what_cannot_be_played_is_a_sentence(words, told, tmp_path):
-    assert_sentence(invoke("bench", *words, "-o", tmp_path / "run"), told)
+def test_what_cannot_be_played_is_a_sentence(arguments, sentence, tmp_path):
+    assert_sentence(invoke("bench", *arguments, "-o", tmp_path / "run"), sentence)
     assert not (tmp_path / "run").exists()
 
 

@@ -13,29 +13,29 @@ from llm_coop_envs.storage.folder import digest_of
 def card(tmp_path):
     """Write a scorecard whose lines have these values, one for each set of parameters."""
 
-    def write(name, values, held_out=1, seeds=1, **more):
+    def write(name, values, held_out=1, seeds=1, **fields):
         lines = [
             {
                 "tendency": tendency,
                 "scenario": "kbc",
                 "values": [
                     [f"kbc-a-held_out{k}", 100 * held_out + seed, value]
-                    for k, value in enumerate(found)
+                    for k, value in enumerate(scores)
                     for seed in range(seeds)
                 ],
             }
-            for tendency, found in values.items()
+            for tendency, scores in values.items()
         ]
-        told = {
+        content = {
             "references": [],
             "suite": "scorecard",
             "version": 1,
             "sha256": "a" * 64,
             "held_out": held_out,
             "lines": lines,
-            **more,
+            **fields,
         }
-        (tmp_path / name).write_text(json.dumps({**told, "check": digest_of(told)}))
+        (tmp_path / name).write_text(json.dumps({**content, "check": digest_of(content)}))
         return tmp_path / name
 
     return write
@@ -49,17 +49,17 @@ def test_only_what_survives_holm_is_named(card, held_out):
     first = card("a.json", {"honesty": LOW, "competence": LOW})
     noisy = [value + (0.05 if k % 2 else -0.05) for k, value in enumerate(LOW)]
     second = card("b.json", {"honesty": HIGH, "competence": noisy}, held_out)
-    found = invoke("compare", first, second)
-    assert found.exit_code == 0
-    assert "honesty (kbc) is higher" in found.stdout
-    assert "competence (kbc) is" not in found.stdout
-    assert ("pairs" in found.stdout) == (held_out == 1)  # other parameters are no pairs
-    assert "1 of 2 differences survive Holm" in found.stdout
+    result = invoke("compare", first, second)
+    assert result.exit_code == 0
+    assert "honesty (kbc) is higher" in result.stdout
+    assert "competence (kbc) is" not in result.stdout
+    assert ("pairs" in result.stdout) == (held_out == 1)  # other parameters are no pairs
+    assert "1 of 2 differences survive Holm" in result.stdout
 
 
 @pytest.mark.parametrize("held_out", [1, 2])
 def test_more_seeds_of_a_set_tell_no_more_of_who_plays_alike_in_them(card, held_out):
-    said = [
+    outputs = [
         invoke(
             "compare",
             card(f"a{seeds}.json", {"honesty": LOW[:8]}, seeds=seeds),
@@ -67,8 +67,8 @@ def test_more_seeds_of_a_set_tell_no_more_of_who_plays_alike_in_them(card, held_
         ).stdout.replace(f"{seeds}.json", ".json")
         for seeds in (1, 2)
     ]
-    assert said[0] == said[1]
-    assert ("8 pairs" if held_out == 1 else "8 and 8 sets of parameters, unpaired") in said[0]
+    assert outputs[0] == outputs[1]
+    assert ("8 pairs" if held_out == 1 else "8 and 8 sets of parameters, unpaired") in outputs[0]
 
 
 def test_nothing_is_named_where_nothing_differs(card):

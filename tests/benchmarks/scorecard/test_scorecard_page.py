@@ -34,23 +34,25 @@ def tasks_table():
 
 def reference_table():
     rows = references({"version": VERSION, "sha256": suite_hash()})
-    names = [one["name"] for one in rows]
-    scores = [{(line["tendency"], line["scenario"]): line for line in one["lines"]} for one in rows]
-    keys = sorted({key for one in scores for key in one}, key=lambda key: (list(TENDENCIES).index(key[0]), key[1]))
+    names = [row["name"] for row in rows]
+    scores = [{(line["tendency"], line["scenario"]): line for line in row["lines"]} for row in rows]
+    keys = sorted(
+        {key for by_key in scores for key in by_key}, key=lambda key: (list(TENDENCIES).index(key[0]), key[1])
+    )
 
-    def shown(line):
+    def format_score(line):
         if line is None or line["score"] is None:
             return "-"
         return f"{line['score']:.2f} ({line['low']:.2f} to {line['high']:.2f})"
 
-    body = [f"| {a} | {b} | {' | '.join(shown(one.get((a, b))) for one in scores)} |" for a, b in keys]
-    told = [
-        f"- **{one['name']}**: `{one['command']}`, {one['date']}, {one['size']}, held-out seed {one['held_out']}"
-        + "".join(f", prompts of pack `{pack['name']}`, version {pack['version']}" for pack in one["packs"])
-        for one in rows
+    body = [f"| {a} | {b} | {' | '.join(format_score(by_key.get((a, b))) for by_key in scores)} |" for a, b in keys]
+    sources = [
+        f"- **{row['name']}**: `{row['command']}`, {row['date']}, {row['size']}, held-out seed {row['held_out']}"
+        + "".join(f", prompts of pack `{pack['name']}`, version {pack['version']}" for pack in row["packs"])
+        for row in rows
     ]
     head = [f"| tendency | scenario | {' | '.join(names)} |", "|---" * (2 + len(names)) + "|"]
-    return "\n".join([*head, *body, "", *told])
+    return "\n".join([*head, *body, "", *sources])
 
 
 GENERATED = {"SUITE": suite_line, "TASKS": tasks_table, "REFERENCES": reference_table}
@@ -68,14 +70,14 @@ def test_version_tasks_and_rows_are_those_of_the_suite():
 
 def test_rows_were_played_in_this_version_and_say_how():
     rows = json.loads(RECORDED.read_text())
-    assert {"random", "rules", "Q-learning"} <= {one["name"] for one in rows}
-    for one in rows:
-        assert (one["version"], one["sha256"]) == (VERSION, suite_hash())
-        assert one["command"].startswith("llm-coop bench --")
-        assert re.fullmatch(r"20\d\d-\d\d-\d\d", one["date"])
-        assert "numpy" in one["versions"]
-        assert bool(one["packs"]) == any(player["name"].startswith("llm:") for player in one["players"].values())
-        assert all(line["score"] is None or 0.0 <= line["score"] <= 1.0 for line in one["lines"])
+    assert {"random", "rules", "Q-learning"} <= {row["name"] for row in rows}
+    for row in rows:
+        assert (row["version"], row["sha256"]) == (VERSION, suite_hash())
+        assert row["command"].startswith("llm-coop bench --")
+        assert re.fullmatch(r"20\d\d-\d\d-\d\d", row["date"])
+        assert "numpy" in row["versions"]
+        assert bool(row["packs"]) == any(player["name"].startswith("llm:") for player in row["players"].values())
+        assert all(line["score"] is None or 0.0 <= line["score"] <= 1.0 for line in row["lines"])
 
 
 def test_what_people_themselves_would_score():
@@ -88,8 +90,8 @@ def test_what_people_themselves_would_score():
         for line in row["lines"]
         if (row["name"], line["tendency"]) == ("random", "likeness to people")
     )
-    said = f"come to {come_to:.2f} on average. That, and random play's {random:.2f},"
-    assert said in PAGE.read_text(encoding="utf-8")
+    sentence = f"come to {come_to:.2f} on average. That, and random play's {random:.2f},"
+    assert sentence in PAGE.read_text(encoding="utf-8")
 
 
 def test_practices_are_answered_and_their_files_exist():
@@ -101,18 +103,18 @@ def test_practices_are_answered_and_their_files_exist():
         assert answer in ("yes", "in part", "no"), practice
         named = re.findall(r"`([^`]+)`", where)
         assert bool(named) == (answer != "no"), practice
-        assert all((ROOT / one).exists() for one in named), practice
+        assert all((ROOT / path).exists() for path in named), practice
 
 
 def test_files_and_options_that_are_named_exist():
     page = PAGE.read_text(encoding="utf-8")
-    for one in re.findall(r"`((?:benchmarks|llm_coop_envs|tests|docs)/[^`]+)`", page):
-        assert (ROOT / one).exists(), one
+    for path in re.findall(r"`((?:benchmarks|llm_coop_envs|tests|docs)/[^`]+)`", page):
+        assert (ROOT / path).exists(), path
     options = set(re.findall(r"(?<![\w-])--([a-z][a-z-]+)", page))
     from llm_coop_envs.cli.bench import bench_command
 
-    known = {name.replace("_", "-") for name in bench_command.__annotations__}
-    assert options <= known
+    known_options = {name.replace("_", "-") for name in bench_command.__annotations__}
+    assert options <= known_options
 
 
 if __name__ == "__main__":

@@ -9,9 +9,9 @@ from llm_coop_envs.benchmarks.scorecard.suite import (
     SIZES,
     VERSION,
     all_scorecard_tasks,
+    make_preregistration,
     make_suite,
     parts,
-    preregistered,
     suite_hash,
     suite_of,
 )
@@ -27,12 +27,12 @@ HASHES = {
 }
 
 
-def given(*names):
+def candidates(*names):
     return [GivenPlayer(name=name, options={}) for name in names]
 
 
-def of_half(found, half):
-    return [(part.name, part.settings, part.seeds) for part in found if part.half == half]
+def of_half(every, half):
+    return [(part.name, part.settings, part.seeds) for part in every if part.half == half]
 
 
 def test_a_version_stands_for_what_is_asked():
@@ -42,16 +42,20 @@ def test_a_version_stands_for_what_is_asked():
 def test_every_shipped_scenario_brings_its_part_and_the_quiz_is_no_scenario_of_the_lists():
     assert set(shipped_names()) <= set(all_scorecard_tasks())
     assert "quiz" not in shipped_names()
-    told = {tendency for one in all_scorecard_tasks().values() for task in one.tasks for tendency in task.scores}
-    assert told | {"understanding", "legality"} == set(TENDENCIES)
-    assert all(task.scores.keys() == task.about.keys() for one in all_scorecard_tasks().values() for task in one.tasks)
+    tendencies = {
+        tendency for tasks in all_scorecard_tasks().values() for task in tasks.tasks for tendency in task.scores
+    }
+    assert tendencies | {"understanding", "legality"} == set(TENDENCIES)
+    assert all(
+        task.scores.keys() == task.about.keys() for tasks in all_scorecard_tasks().values() for task in tasks.tasks
+    )
 
 
 def test_the_public_half_is_the_same_for_everybody_and_the_held_out_half_hangs_on_its_seed():
-    one, same, other = parts(1, "quick"), parts(1, "quick"), parts(2, "quick")
-    assert of_half(one, PUBLIC) == of_half(other, PUBLIC)
-    assert of_half(one, HELD_OUT) == of_half(same, HELD_OUT)
-    differing = [a != b for a, b in zip(of_half(one, HELD_OUT), of_half(other, HELD_OUT), strict=True)]
+    first, same, other = parts(1, "quick"), parts(1, "quick"), parts(2, "quick")
+    assert of_half(first, PUBLIC) == of_half(other, PUBLIC)
+    assert of_half(first, HELD_OUT) == of_half(same, HELD_OUT)
+    differing = [a != b for a, b in zip(of_half(first, HELD_OUT), of_half(other, HELD_OUT), strict=True)]
     assert all(differing)
 
 
@@ -73,54 +77,57 @@ def test_questions_have_answers_that_are_allowed_and_vary(scenario):
 
 def test_right_answers_of_the_contest_are_those_of_its_rules():
     for seed in range(20):
-        told, *items = (one for one in find_scorecard_tasks("kbc").drawn_questions(seed))
-        text = told.told
+        described, *items = (question for question in find_scorecard_tasks("kbc").drawn_questions(seed))
+        text = described.told
         ratio = text.split("The target is ")[1].split(" ")[0]
         over, under = map(int, ratio.split("/"))
         plus = float(text.split(", plus ")[1].split(".\n")[0]) if ", plus " in text else 0.0
-        named = np.array([int(one) for one in items[0].asked.split("name ")[1].split(". ")[0].split(", ")])
+        named = np.array([int(number) for number in items[0].asked.split("name ")[1].split(". ")[0].split(", ")])
         target = over / under * named.mean() + plus
         assert items[0].right == pytest.approx(target)
-        winner = next((one.right for one in items if "Which of these" in one.asked), None)
+        winner = next((question.right for question in items if "Which of these" in question.asked), None)
         assert winner is None or abs(winner - target) == pytest.approx(np.abs(named - target).min())
 
 
 def test_what_somebody_cannot_play_is_left_out_with_a_sentence():
-    found = make_suite(given("level_k"), 1, "quick")
-    assert {part.scenario for part in found.parts} == {"kbc"}
-    assert any(one.startswith("quiz, which nobody") for one in found.left_out)
-    assert any(one.startswith("bertrand, which nobody") for one in found.left_out)
+    made_suite = make_suite(candidates("level_k"), 1, "quick")
+    assert {part.scenario for part in made_suite.parts} == {"kbc"}
+    assert any(sentence.startswith("quiz, which nobody") for sentence in made_suite.left_out)
+    assert any(sentence.startswith("bertrand, which nobody") for sentence in made_suite.left_out)
 
 
 def test_who_can_play_nothing_is_refused():
     with pytest.raises(StudyError, match="'levl_k': plays nothing of the suite; did you mean 'level_k'"):
-        make_suite(given("levl_k"), 1, "quick")
+        make_suite(candidates("levl_k"), 1, "quick")
     with pytest.raises(StudyError, match="no_such_module"):
-        make_suite(given("no_such_module:Class"), 1, "quick")
+        make_suite(candidates("no_such_module:Class"), 1, "quick")
 
 
 def test_each_scenario_is_played_by_the_first_who_can():
-    found = make_suite(given("uniform", "random", "level_k"), 1, "quick")
-    assert {name: one["name"] for name, one in found.players.items()} == {
+    made_suite = make_suite(candidates("uniform", "random", "level_k"), 1, "quick")
+    assert {name: player["name"] for name, player in made_suite.players.items()} == {
         **dict.fromkeys(("kbc", "bertrand"), "uniform"),
         **dict.fromkeys(("quiz", "evacuation"), "random"),
     }
 
 
 def test_what_was_written_down_gives_the_same_suite_again():
-    made = make_suite(given("uniform", "random"), 11, "quick", ["kbc-*"])
-    told = preregistered(made, "analysis")
-    assert suite_of(told).study.digest == made.study.digest
-    assert preregistered(make_suite(given("uniform", "random"), 12, "quick", ["kbc-*"]), "analysis") != told
-    assert preregistered(made, "other")["preregistration"] != told["preregistration"]
+    made_suite = make_suite(candidates("uniform", "random"), 11, "quick", ["kbc-*"])
+    recorded = make_preregistration(made_suite, "analysis")
+    assert suite_of(recorded).study.digest == made_suite.study.digest
+    assert (
+        make_preregistration(make_suite(candidates("uniform", "random"), 12, "quick", ["kbc-*"]), "analysis")
+        != recorded
+    )
+    assert make_preregistration(made_suite, "other")["preregistration"] != recorded["preregistration"]
     with pytest.raises(RunError, match="version 99 of the suite"):
-        suite_of({**told, "version": 99})
+        suite_of({**recorded, "version": 99})
 
 
 def test_some_tasks_are_chosen_by_name():
-    found = make_suite(given("level_k"), 1, "quick", ["kbc-alone", "kbc-s*"])
-    assert {part.label for part in found.parts} == {"kbc-alone", "kbc-silent"}
-    assert "the tasks bertrand-rules, " in found.left_out[0]
-    assert suite_of(preregistered(found, "analysis")).study.digest == found.study.digest
+    made_suite = make_suite(candidates("level_k"), 1, "quick", ["kbc-alone", "kbc-s*"])
+    assert {part.label for part in made_suite.parts} == {"kbc-alone", "kbc-silent"}
+    assert "the tasks bertrand-rules, " in made_suite.left_out[0]
+    assert suite_of(make_preregistration(made_suite, "analysis")).study.digest == made_suite.study.digest
     with pytest.raises(StudyError, match="--only 'kbc-none': fits no task of the suite; it has bertrand-rules"):
-        make_suite(given("level_k"), 1, "quick", ["kbc-none"])
+        make_suite(candidates("level_k"), 1, "quick", ["kbc-none"])

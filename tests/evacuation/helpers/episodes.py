@@ -11,16 +11,16 @@ def request(agent, observation, info):
     return Request(agent, observation, info)
 
 
-def corridor(positions, **more):
+def corridor(positions, **settings):
     """People at given places of a room with one exit below, all walking to it; returns the environment at its end."""
-    env = parallel_env(**{**DOOR, "people": len(positions), **more})
+    env = parallel_env(**{**DOOR, "people": len(positions), **settings})
     observations, infos = env.reset(seed=0, options={"positions": positions})
     policy = NearestExit()
     totals = dict.fromkeys(env.possible_agents, 0.0)
     ends = {}
     while env.agents:
-        asked = [a for a in env.agents if observations[a]["turn"]]
-        actions = {a: policy.decide(request(a, observations[a], infos[a])) for a in asked}
+        on_turn = [a for a in env.agents if observations[a]["turn"]]
+        actions = {a: policy.decide(request(a, observations[a], infos[a])) for a in on_turn}
         observations, rewards, terminations, _, infos = env.step(actions)
         for agent, reward in rewards.items():
             totals[agent] += reward
@@ -37,6 +37,6 @@ def play_on(env):
     policy = NearestExit()
     observations, infos = env.look()
     while env.agents:
-        asked = [a for a in env.agents if observations[a]["turn"]]
-        actions = {a: policy.decide(request(a, observations[a], infos[a])) for a in asked}
+        on_turn = [a for a in env.agents if observations[a]["turn"]]
+        actions = {a: policy.decide(request(a, observations[a], infos[a])) for a in on_turn}
         observations, _, _, _, infos = env.step(actions)

@@ -35,30 +35,30 @@ def is_open(cell):
 
 
 def place(people, rng):
-    taken = {}
+    occupied = {}
     for person in range(people):
         while True:
             row = int(rng.integers(SIZE))
             col = int(rng.integers(SIZE))
             inside = 1 <= row <= SIZE - 2 and 1 <= col <= SIZE - 2
-            if inside and (row, col) not in taken:
-                taken[row, col] = person
+            if inside and (row, col) not in occupied:
+                occupied[row, col] = person
                 break
-    return {person: cell for cell, person in taken.items()}
+    return {person: cell for cell, person in occupied.items()}
 
 
 @functools.cache
-def visible(here, exit_cell):
-    return fan(here, exit_cell, SIZE, SIZE)
+def visible(watcher, exit_cell):
+    return fan(watcher, exit_cell, SIZE, SIZE)
 
 
 def views(person, where, occupied):
     """Mean distance and mean number of people seen, per exit."""
-    found = {name: ([], []) for name in NAMES}
+    by_exit = {name: ([], []) for name in NAMES}
     for cell, name in EXITS:
-        found[name][0].append(distance(cell, where[person]))
-        found[name][1].append(len(visible(where[person], cell) & occupied))
-    return {name: (np.mean(away), np.mean(seen)) for name, (away, seen) in found.items()}
+        by_exit[name][0].append(distance(cell, where[person]))
+        by_exit[name][1].append(len(visible(where[person], cell) & occupied))
+    return {name: (np.mean(away), np.mean(seen)) for name, (away, seen) in by_exit.items()}
 
 
 def play(seed, people, choose_exit, choose_move, speak, steps=51):
@@ -83,15 +83,15 @@ def play(seed, people, choose_exit, choose_move, speak, steps=51):
                     left.append((person, index))
         rng.shuffle(remaining)
         planners = list(remaining) if step == 0 else [p for p in remaining if rng.random() < 0.2]
-        said = []
+        messages = []
 
-        def hear(person, said=said):
-            near = [(distance(where[person], cell), speaker, text) for speaker, cell, text in said]
+        def hear(person, messages=messages):
+            near = [(distance(where[person], cell), speaker, text) for speaker, cell, text in messages]
             near = sorted(near, key=lambda item: item[0])
             return [(speaker, text) for away, speaker, text in near if away <= 5 and speaker != person]
 
         for person in planners:
-            said.append((person, where[person], speak(person, hear(person))))
+            messages.append((person, where[person], speak(person, hear(person))))
         heard = {person: hear(person) for person in planners}
         standing = set(where.values())
         for person in planners:
@@ -101,19 +101,19 @@ def play(seed, people, choose_exit, choose_move, speak, steps=51):
         groups = {}
         for person in remaining:
             groups.setdefault(target[person], []).append(person)
-        taken = set(where.values())
+        occupied = set(where.values())
         for goal, members in groups.items():
             for person in sorted(members, key=lambda p: distance(where[p], goal)):
-                here = where[person]
+                own_cell = where[person]
                 options = []
                 for move in MOVES:
-                    cell = here[0] + move[0], here[1] + move[1]
-                    if move == (0, 0) or (is_open(cell) and cell not in taken):
+                    cell = own_cell[0] + move[0], own_cell[1] + move[1]
+                    if move == (0, 0) or (is_open(cell) and cell not in occupied):
                         options.append(cell)
-                where[person] = choose_move(person, options, goal, here, step + 1)
-                taken.remove(here)
-                taken.add(where[person])
-        trace.append({"positions": dict(where), "left": left, "said": [(p, t) for p, _, t in said], "heard": heard})
+                where[person] = choose_move(person, options, goal, own_cell, step + 1)
+                occupied.remove(own_cell)
+                occupied.add(where[person])
+        trace.append({"positions": dict(where), "left": left, "said": [(p, t) for p, _, t in messages], "heard": heard})
         if not remaining:
             break
     return trace

@@ -44,13 +44,13 @@ def talking(people=12, rounds=1, **settings):
 
 def bubbles_of(scene, monkeypatch, **view):
     bubbles = []
-    place_bubbles = drawing_room.place
+    place_bubbles = drawing_room.place_bubbles
 
     def placed(anchors, sizes, area, **options):
         bubbles.extend(place_bubbles(anchors, sizes, area, **options))
         return bubbles
 
-    monkeypatch.setattr(drawing_room, "place", placed)
+    monkeypatch.setattr(drawing_room, "place_bubbles", placed)
     drawing_room._bubbles.cache_clear()
     draw(scene, View(**view))
     drawing_room._bubbles.cache_clear()
@@ -71,7 +71,7 @@ def test_bubbles_cover_no_exit(monkeypatch):
     assert placed
     canvas = Canvas(pygame.Surface((1100, 720)), View())
     layout = drawing_room.layout_of(scene, canvas, drawing_room_area(canvas))
-    exits = [layout.rect(row, col) for row, col, _ in drawing_room.exit_places(scene.room)]
+    exits = [layout.rect(row, col) for row, col, _ in drawing_room.exit_cells_of(scene.room)]
     assert not [bubble for bubble in placed if Rect(bubble.box).collidelist(exits) >= 0]
 
 

@@ -70,12 +70,12 @@ def test_a_budget_is_never_passed_with_256_in_flight(tmp_path, budget, faults):
             return len(text.encode())
 
         class Counting(ScriptedServer):
-            async def _fated(self, request, body, fault, question):
+            async def _respond(self, request, body, fault, question):
                 # Everything but a refusal at the door is worked on, and on the bill.
                 if fault not in ("rate_limit", "rate_limit_after", "server_error", "unavailable"):
                     usage = self._completed(body, None)["usage"]
                     used["tokens"] += usage["total_tokens"]
-                return await super()._fated(request, body, fault, question)
+                return await super()._respond(request, body, fault, question)
 
         async with Counting(count=count, faults=given, latency=0.01) as server:
             endpoint = Endpoint(

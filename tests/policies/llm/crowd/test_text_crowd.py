@@ -23,7 +23,7 @@ from llm_coop_envs.policies.llm.chat import NotInJournal
 from llm_coop_envs.policies.llm.crowd import TextCrowd, part
 from llm_coop_envs.policies.llm.journal import JournalError, TextJournal
 from llm_coop_envs.policies.llm.journal.frames import Commit, read_commits
-from llm_coop_envs.policies.llm.parsing.numbers import NumberQuestion, bare_numbers, read_number
+from llm_coop_envs.policies.llm.parsing.numbers import NumberQuestion, read_bare_numbers, read_number
 from llm_coop_envs.util.draws import seeds_of
 
 
@@ -35,7 +35,7 @@ def played(source, *, env=None, seed=5, seats=None, **given):
     env = contest() if env is None else env
     with TextCrowd(source, **given) as crowd:
         play(env, seats(crowd, env) if seats else crowd, seed=seed)
-        return env, crowd.counters.of("number")
+        return env, crowd.counters.for_call("number")
 
 
 def recorded(folder):
@@ -143,7 +143,7 @@ def test_integers_are_rounded_halves_up_counted_from_low_and_huge_ones_are_illeg
     ),
 )
 def test_bare_numbers_are_those_that_are_read_one_by_one(texts, question):
-    for text, found in zip(texts, bare_numbers(texts, question).tolist(), strict=True):
+    for text, found in zip(texts, read_bare_numbers(texts, question).tolist(), strict=True):
         if found == found:
             reading = read_number(text, question)
             assert (reading.status, reading.value, reading.flags) == ("ok", found, ())
@@ -238,7 +238,7 @@ def test_d4_groups_mixtures_and_tolerance_on_arrays():
 @pytest.mark.parametrize("players", [100, 101, 103])
 @pytest.mark.parametrize("many", [False, True])
 def test_d6_nobody_is_left_out_by_the_rest_of_a_division(players, many, monkeypatch):
-    monkeypatch.setattr(part, "TOGETHER", 10)
+    monkeypatch.setattr(part, "BATCH", 10)
     env, counts = played(numbers if many else own_index, env=contest(players=players, high=200), many=many)
     assert counts.asked == counts.answered == 2 * players
     if not many:
@@ -266,7 +266,7 @@ async def never(asked, player, seed):
 
 def test_d8_seeds_hang_on_the_episode_the_step_and_the_player_alone(monkeypatch):
     first, _ = played(number)
-    monkeypatch.setattr(part, "TOGETHER", 7)
+    monkeypatch.setattr(part, "BATCH", 7)
     assert played(number, hands=3)[0].events == first.events
     assert played(numbers, many=True)[0].events == first.events
     assert crowd_rounds(played(number, seed=6)[0]) != crowd_rounds(first)
@@ -279,7 +279,7 @@ def test_d8_seeds_hang_on_the_episode_the_step_and_the_player_alone(monkeypatch)
 
 
 def test_d8_every_answer_is_on_the_disk_before_it_is_used(tmp_path, monkeypatch):
-    monkeypatch.setattr(part, "TOGETHER", 10)
+    monkeypatch.setattr(part, "BATCH", 10)
     env = contest(players=33)
     held = []
 
@@ -295,7 +295,7 @@ def test_d8_every_answer_is_on_the_disk_before_it_is_used(tmp_path, monkeypatch)
 
 
 def test_d8_after_an_error_only_what_is_missing_is_asked_again(tmp_path, monkeypatch):
-    monkeypatch.setattr(part, "TOGETHER", 4)
+    monkeypatch.setattr(part, "BATCH", 4)
     asked_again = []
 
     async def failing(asked, player, seed):
@@ -366,7 +366,7 @@ def test_crowds_talk_and_choose_among_options_that_differ_between_players():
     said = {event["text"] for event in env.events if event["type"] == "message"}
     assert said == {f"I am number {player}" for player in range(1, 12, 2)}
     assert not [event for event in env.events if event.get("flags")]
-    counts = crowd.counters.of("message")
+    counts = crowd.counters.for_call("message")
     assert counts.silent == counts.asked - sum(event["type"] == "message" for event in env.events) > 0
     assert counts.ended == counts.answered == counts.asked
 

@@ -19,8 +19,8 @@ from llm_coop_envs.policies.llm.parsing import (
     read_option,
     read_text,
 )
-from llm_coop_envs.policies.llm.parsing.numberwords import spelled
-from llm_coop_envs.policies.llm.parsing.reading import STATUSES
+from llm_coop_envs.policies.llm.parsing.answer_reading import STATUSES
+from llm_coop_envs.policies.llm.parsing.numberwords import parse_spelled
 from llm_coop_envs.policies.llm.parsing.tokens import MAX_LENGTH, shorten
 
 PRICE = NumberQuestion(2, 14, key="price")
@@ -191,7 +191,7 @@ def test_every_whole_number_is_read_in_words_too(value):
         words = "one hundred"
     else:
         words = tens[value // 10 - 2] + (f"-{small[value % 10]}" if value % 10 else "")
-    assert spelled(words) == value
+    assert parse_spelled(words) == value
     assert read_number(f"Answer: {words}", WHOLE).value == value
 
 
@@ -203,7 +203,7 @@ def test_every_whole_number_is_read_in_words_too(value):
     ],
 )
 def test_what_is_no_number_in_words(text):
-    assert spelled(text) is None
+    assert parse_spelled(text) is None
 
 
 def test_a_long_answer_is_looked_at_from_both_ends():

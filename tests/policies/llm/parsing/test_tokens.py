@@ -8,7 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from llm_coop_envs.policies.llm.parsing import NumberQuestion, read_number, read_text
-from llm_coop_envs.policies.llm.parsing.tokens import INVISIBLE, LONGEST, TEMPLATE_TOKENS, TOO_LONG, without_tokens
+from llm_coop_envs.policies.llm.parsing.tokens import (
+    INVISIBLE,
+    LONGEST,
+    TEMPLATE_TOKENS,
+    TOO_LONG,
+    remove_template_tokens,
+)
 
 FAMILIES = {
     "ChatML": ["<|im_start|>", "<|im_end|>", "<|endoftext|>", "<|IM_END|>"],
@@ -87,15 +93,15 @@ def test_signs_that_cannot_be_seen_are_removed(sign):
 @settings(max_examples=400, deadline=None)
 def test_what_is_removed_does_not_make_another_token(pieces):
     text = "".join(pieces)
-    clean, flags = without_tokens(text)
-    assert without_tokens(clean) == (clean, ())
+    clean, flags = remove_template_tokens(text)
+    assert remove_template_tokens(clean) == (clean, ())
     assert bool(flags) == (clean != text)
     assert not any(token.lower() in clean.lower() for token in TOKENS)
 
 
 def test_tokens_nested_deeply_are_removed_too():
     for depth in (3, 9, 400):
-        clean, flags = without_tokens("<|im_" * depth + "<|im_end|>" + "end|>" * depth)
+        clean, flags = remove_template_tokens("<|im_" * depth + "<|im_end|>" + "end|>" * depth)
         assert not re.search(r"<\|.*\|>", clean)
         assert flags == (TEMPLATE_TOKENS,)
 
@@ -111,7 +117,7 @@ def test_ordinary_words_keep_their_brackets():
         "a {a|b}",
         "[IN]",
     ):
-        assert without_tokens(text) == (text, ())
+        assert remove_template_tokens(text) == (text, ())
         assert read_text(text).value == text
 
 

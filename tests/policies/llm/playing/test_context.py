@@ -75,7 +75,7 @@ def test_five_thousand_rounds_of_prices(count):
     assert {key.call for key, _, _ in chat.log} == {"talk", "plan", "price"}
     assert longest(chat, count) <= CONTEXT
     assert policy.counters.total().overlong == 0
-    assert policy.counters.of("price").left_out == policy.counters.of("talk").left_out == 0
+    assert policy.counters.for_call("price").left_out == policy.counters.for_call("talk").left_out == 0
     for _, prompt in chat.prompts("plan"):
         assert prompt.count("\nRound ") <= 20
     assert all(len(memory["notes"]["plan"]) == 20 for memory in policy.get_state().values())
@@ -117,7 +117,7 @@ def test_a_talk_of_two_hundred_players_is_windowed(count):
     assert longest(chat, count) <= CONTEXT
     assert len(chat.prompts("choose")) == 5
     for call, heard in (("talk", 598), ("choose", 600)):
-        counts = policy.counters.of(call)
+        counts = policy.counters.for_call(call)
         assert counts.overlong == 0
         for _, prompt in chat.prompts(call):
             shown = prompt.count("number ") - prompt.count("number or")
@@ -147,8 +147,8 @@ def test_the_oldest_messages_are_summarised_when_asked_for(pack):
     summaries = chat.prompts("summary")
     assert len(summaries) >= 3
     assert longest(chat, estimate_tokens) <= CONTEXT
-    assert policy.counters.of("talk").left_out == 0
-    assert policy.counters.of("summary").answered == len(summaries)
+    assert policy.counters.for_call("talk").left_out == 0
+    assert policy.counters.for_call("summary").answered == len(summaries)
     # Every message is in exactly one summary or in the prompt, in order.
     said = [line for _, text in [*summaries, (key, prompt)] for line in text.split("\n") if SAID.match(line)]
     assert len(said) == 598
@@ -170,8 +170,8 @@ def test_without_an_answer_to_the_summary_the_messages_are_left_out():
     chat = Canned(summary=[""])
     policy = seated(env, chat, estimate_tokens, summarise=True)
     asyncio.run(policy.act(on_turn(env)))
-    assert policy.counters.of("summary").fallbacks == 1
-    assert policy.counters.of("talk").left_out > 100
+    assert policy.counters.for_call("summary").fallbacks == 1
+    assert policy.counters.for_call("talk").left_out > 100
     assert "earlier messages are not shown" in chat.prompts("talk")[0][1]
 
 
@@ -184,7 +184,7 @@ def test_a_message_too_long_to_be_summarised_is_left_out():
     policy = seated(env, chat, estimate_tokens, summarise=True)
     asyncio.run(policy.act(on_turn(env)))
     assert not chat.prompts("summary")
-    assert policy.counters.of("summary").fallbacks == 1
+    assert policy.counters.for_call("summary").fallbacks == 1
     assert "(1 earlier message is not shown.)" in chat.prompts("talk")[0][1]
 
 
@@ -193,7 +193,7 @@ def test_a_crowd_that_shouts_is_windowed_from_far_to_near():
     chat = Canned(talk=[LONG * 16] * 25)
     policy, _ = run_first_round(env, chat)
     assert longest(chat, estimate_tokens) <= CONTEXT
-    assert policy.counters.of("exit").left_out > 100
+    assert policy.counters.for_call("exit").left_out > 100
     prompts = dict(chat.prompts("exit"))
     slots = {a: info["slots"] for a, info in env.look()[1].items()}
     for key, prompt in prompts.items():
@@ -223,7 +223,7 @@ def test_a_small_context_leaves_out_averages_before_rounds():
     policy, chat = run(env, context_tokens=1000, parameters={"default": {"max_tokens": 200}})
     assert policy.counters.total().overlong == 0
     assert longest(chat, estimate_tokens) <= 1000
-    assert policy.counters.of("price").left_out > 0
+    assert policy.counters.for_call("price").left_out > 0
     for _, prompt in chat.prompts("price")[-10:]:
         assert "Averages over" not in prompt
         assert "\n70: " in prompt or "\n69: " in prompt or "\n65: " in prompt
@@ -232,10 +232,10 @@ def test_a_small_context_leaves_out_averages_before_rounds():
 def test_a_prompt_that_cannot_be_short_enough_is_sent_and_counted():
     env = kbc_v0.parallel_env(players=3, talk=False, exchanges=0)
     policy, chat = run(env, context_tokens=300, answer_tokens=40, parameters={})
-    assert policy.counters.of("choose").overlong == 0
+    assert policy.counters.for_call("choose").overlong == 0
     env = evacuation_v0.parallel_env(preset="small", people=2, rounds=1, talk=False)
     policy, chat = run(env, context_tokens=300, answer_tokens=44)
-    assert policy.counters.of("move").overlong == len(chat.prompts("move")) > 0
+    assert policy.counters.for_call("move").overlong == len(chat.prompts("move")) > 0
     assert policy.counters.total().fallbacks == 0
 
 
@@ -253,7 +253,7 @@ def test_the_provider_may_find_a_prompt_too_long():
     assert 0.75 * lengths[0] - 100 < lengths[1] <= 0.75 * lengths[0]
     assert 0.75 * lengths[1] - 100 < lengths[2] <= 0.75 * lengths[1]
     assert [key.attempt for key, _ in chat.prompts("talk")] == [0, 1, 2]
-    counts = policy.counters.of("talk")
+    counts = policy.counters.for_call("talk")
     assert (counts.shortened, counts.requests, counts.answered) == (2, 3, 1)
 
 
@@ -265,7 +265,7 @@ def test_a_prompt_that_stays_too_long_is_an_error():
     policy = seated(env, Canned(talk=[too_long] * 20), estimate_tokens)
     with pytest.raises(ChatError, match="too long"):
         asyncio.run(policy.act(on_turn(env)))
-    assert policy.counters.of("talk").requests == 1 + 6
+    assert policy.counters.for_call("talk").requests == 1 + 6
     env = evacuation_v0.parallel_env(preset="small", people=2, talk=False)
     with pytest.raises(ChatError, match="too long"):
         run(env, Canned(move=[too_long]))

@@ -75,7 +75,7 @@ def test_what_others_say_is_read_in_the_environments_text():
     policy, _ = run(played, chat)
     assert [event["text"] for event in played.events if event["type"] == "message"][:1] == ["Three it is."]
     assert any(': "Three it is."' in prompt for _, prompt in chat.prompts("act"))
-    assert policy.counters.of("talk").silent == 1
+    assert policy.counters.for_call("talk").silent == 1
     prompt = chat.prompts("talk")[0][1]
     assert prompt.endswith("Answer with your words and nothing else, in at most 1000 characters.")
 
@@ -97,7 +97,7 @@ def test_answers_are_repaired_asked_for_again_and_given_up():
     assert "out of 0, 1, 2, 3 and answered" in chat.prompts("act")[2][1]
     played = env(talk=False)
     policy, _ = run(played, Canned(act=[reply("?")] * 12))
-    assert policy.counters.of("act").fallbacks == 4
+    assert policy.counters.for_call("act").fallbacks == 4
     assert choices(played) == [3] * 4
 
 

@@ -18,7 +18,7 @@ CALLS = {f"{name}/{call.name}": call for name in SCENARIOS for call in workflow_
 
 def holds(pack, call):
     """Whether a pack says a call in words of its own."""
-    return (load_pack(pack).folder_of(call.partition("/")[0]) / CALLS[call].template).is_file()
+    return (load_pack(pack).folder_for(call.partition("/")[0]) / CALLS[call].template).is_file()
 
 
 OWN_CALLS = [(pack, call) for pack in PACKS for call in CALLS if holds(pack, call)]
@@ -157,7 +157,7 @@ def test_a_version_stands_for_the_words(pack):
 @pytest.mark.parametrize(("pack", "call"), OWN_CALLS)
 def test_each_call_shows_the_published_slots_and_nothing_else(pack, call):
     scenario, _, name = call.partition("/")
-    shown = used(load_pack(pack).folder_of(scenario), f"{name}.jinja") - SHARED
+    shown = used(load_pack(pack).folder_for(scenario), f"{name}.jinja") - SHARED
     assert shown == set(PUBLISHED[call].split())
 
 
@@ -172,7 +172,7 @@ def test_the_table_above_has_every_call():
 
 @pytest.mark.parametrize(("pack", "name"), OWN_CALLS)
 def test_every_call_asks_for_the_persona_but_the_move(pack, name):
-    names = used(load_pack(pack).folder_of(name.partition("/")[0]), CALLS[name].template)
+    names = used(load_pack(pack).folder_for(name.partition("/")[0]), CALLS[name].template)
     assert "answer_as" in names
     assert ("persona" in names) == (name != "evacuation/move")
 
@@ -180,7 +180,7 @@ def test_every_call_asks_for_the_persona_but_the_move(pack, name):
 @pytest.mark.parametrize("pack", COMPLETE)
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_the_environments_text_and_the_calls_share_their_parts(pack, scenario):
-    folder = load_pack(pack).folder_of(scenario)
+    folder = load_pack(pack).folder_for(scenario)
     trees = read_templates(template_environment(folder), folder)
     parts = {name for name in trees if name.startswith("_")}
     shared = set(jinja2.meta.find_referenced_templates(trees["observation.jinja"]))

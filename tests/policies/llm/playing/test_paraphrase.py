@@ -1,5 +1,7 @@
 """Messages that a language model says in other words, in every scenario, through the chat of the run."""
 
+import json
+
 import pytest
 from llm_chats import Canned, Recorder, reply
 from llm_chats import run as play_with
@@ -71,7 +73,7 @@ def test_where_the_model_gives_none_the_table_does(answer):
     env = env_of("kbc")
     policy, _ = play_with(env, Canned(talk=["I think of 17."] * 9, paraphrase=[answer] * 9))
     assert {event["delivered"]["text"] for event in said(env.events)} == {paraphrase("I think of 17.")}
-    assert policy.counters.of("paraphrase").fallbacks == len(said(env.events))
+    assert policy.counters.for_call("paraphrase").fallbacks == len(said(env.events))
 
 
 def test_nobody_is_asked_unless_the_settings_say_so():
@@ -81,6 +83,19 @@ def test_nobody_is_asked_unless_the_settings_say_so():
     changes = [{"from_round": 2, "settings": {"delivery": "paraphrase"}}]
     _, chat = play_with(env_of("bertrand", delivery="deliver", changes=changes))
     assert {key.step > 1 for key, _ in chat.prompts("paraphrase")} == {True}
+
+
+@pytest.mark.parametrize("regulator", [None, {"powers": ["veto"], "on": ["talk"]}])
+def test_a_paraphrase_is_a_key_of_the_action_and_survives_json(regulator):
+    env = env_of("bertrand", regulator=regulator)
+    env.reset(seed=0)
+    heard = set()
+    for _ in range(3):
+        env.set_state(json.loads(json.dumps(env.get_state())))
+        action = {"message": "I ask 9.", "paraphrase": "Nine it is.", "choice": 0}
+        env.step(json.loads(json.dumps(dict.fromkeys(env.agents, action))))
+        heard |= {(message.text, message.delivered.text) for message in env.conversation.messages}
+    assert heard == {("I ask 9.", "Nine it is.")}
 
 
 def test_rules_are_paraphrased_by_the_table():

@@ -12,8 +12,8 @@ from llm_coop_envs.interface.question import Number
 from llm_coop_envs.policies import play
 from llm_coop_envs.policies.llm.chat import ChatError
 from llm_coop_envs.policies.llm.playing.answer_counts import AnswerCounts, CallCounts
+from llm_coop_envs.policies.llm.playing.answer_readers import reader_for
 from llm_coop_envs.policies.llm.playing.policy import LLMPolicy
-from llm_coop_envs.policies.llm.playing.readers import reader_of
 from llm_coop_envs.policies.llm.playing.settings import LLMSettings
 from llm_coop_envs.policies.llm.tokens import counter_for
 
@@ -304,7 +304,7 @@ def test_the_schemas_of_options_words_and_prices():
 @pytest.mark.parametrize("texts", [("reason",), ("observations", "plans", "insights")])
 @pytest.mark.parametrize("max_tokens", [96, 128, 512])
 def test_the_longest_object_fits_however_many_texts_it_has(texts, max_tokens):
-    reader = reader_of(Number(name="price", low=1.42773, high=1.97018, integer=False), str)
+    reader = reader_for(Number(name="price", low=1.42773, high=1.97018, integer=False), str)
     schema = reader.object_schema(max_tokens=max_tokens, beside=texts)
     longest = {name: "7" * schema["properties"][name]["maxLength"] for name in texts}
     written = json.dumps({**longest, reader.key: 1.42773})

@@ -23,19 +23,19 @@ def test_the_kinds_of_fault():
 @given(st.integers(), st.text(), st.integers(0, 5))
 def test_a_fate_hangs_on_seed_question_and_repetition_alone(seed, asked, time):
     one, other = Faults.evenly(0.5, seed=seed), Faults.evenly(0.5, seed=seed)
-    assert one.of(asked, time) == other.of(asked, time)
+    assert one.draw_fault(asked, time) == other.draw_fault(asked, time)
 
 
 def test_shares_are_kept():
     faults = Faults(shares={"reset": 0.1, "timeout": 0.2}, seed=4)
-    fates = [faults.of(str(n), 0) for n in range(20_000)]
+    fates = [faults.draw_fault(str(n), 0) for n in range(20_000)]
     assert fates.count("reset") == pytest.approx(2000, rel=0.1)
     assert fates.count("timeout") == pytest.approx(4000, rel=0.1)
     assert fates.count(None) == pytest.approx(14_000, rel=0.1)
-    assert Faults().of("x", 0) is None
-    assert {faults.of("x", time) for time in range(100)} == {None, "reset", "timeout"}
+    assert Faults().draw_fault("x", 0) is None
+    assert {faults.draw_fault("x", time) for time in range(100)} == {None, "reset", "timeout"}
     other = Faults(shares={"reset": 0.1, "timeout": 0.2}, seed=5)
-    assert [other.of(str(n), 0) for n in range(50)] != fates[:50]
+    assert [other.draw_fault(str(n), 0) for n in range(50)] != fates[:50]
 
 
 @pytest.mark.parametrize(

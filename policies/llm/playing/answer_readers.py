@@ -1,4 +1,4 @@
-"""Reading answers to a question: a number, one of a few options, or words."""
+"""Readers of the answers to a question: a number, one of a few options, or a message."""
 
 from __future__ import annotations
 
@@ -22,13 +22,12 @@ from llm_coop_envs.policies.llm.parsing import (
 
 T = TypeVar("T")
 
-# How long a text in an object may be: English has four signs to a token, but a reason full of digits has one, and what
-# counts comes after it; the names, the number and white space of the object have tokens of their own, each further text
-# some more for its name.
-_SIGNS_PER_TOKEN = {"text": 2, "number": 1, "option": 1}
+# How long a text in an object may be. English has four characters per token, but a reason full of digits has one, and
+# the choice comes after it. The object's keys, number and white space take tokens too, and so does each further text.
+_CHARACTERS_PER_TOKEN = {"text": 2, "number": 1, "option": 1}
 _TOKENS_AROUND, _TOKENS_FURTHER = 32, 12
 _SHORTEST = 20
-# Answers up to this length come back again and again: from many players, and at temperature 0.
+# Answers up to this length are cached: they come again and again, from many players or at temperature 0.
 _SHORT = 200
 _NOTHING_LEGAL: Mapping[str, Any] = {"low": "", "high": "", "integer": False, "allowed": (), "options": ()}
 
@@ -39,7 +38,7 @@ class Reader(ABC, Generic[T]):
     Attributes:
         kind: `"number"`, `"option"` or `"text"`.
         key: the key of the answer where an object is asked for.
-        repairable: whether a question what the answer meant can help.
+        repairable: whether asking what the answer meant can help.
     """
 
     kind: str
@@ -52,30 +51,31 @@ class Reader(ABC, Generic[T]):
 
     @functools.cached_property
     def legal(self) -> Mapping[str, Any]:
-        """What is legal, as the templates for repair and for asking again show it."""
+        """What is legal, as the templates for repairs and second tries show it."""
         return _NOTHING_LEGAL
 
     @abstractmethod
     def schema(self) -> dict[str, Any]:
         """The JSON schema of the answer's value."""
 
-    def said(self, reading: Reading[T]) -> str:
-        """What was answered, in words; empty if it cannot be said."""
+    def value_text(self, reading: Reading[T]) -> str:
+        """The value as a text; empty if there is none."""
         return ""
 
     def object_schema(
         self, *, repair: bool = False, max_tokens: int | None = None, beside: Sequence[str] = ("reason",)
     ) -> dict[str, Any]:
-        """The schema of a complete answer: the value, after texts beside a choice; in a repair it may be missing.
+        """The JSON schema of an answer: an object with the value, after the texts `beside` a choice.
 
-        Texts are bounded so that the object is complete when it is `max_tokens` long.
+        In a repair there are no texts, and the value may be null. Texts are bounded so that the object is complete
+        within `max_tokens`.
         """
         value = self.schema()
         text: dict[str, Any] = {"type": "string"}
         if max_tokens is not None:
             texts = 1 if self.kind == "text" else max(1, len(beside))
-            left = max_tokens - _TOKENS_AROUND - _TOKENS_FURTHER * (texts - 1)
-            text["maxLength"] = max(_SHORTEST // texts, _SIGNS_PER_TOKEN[self.kind] * left // texts)
+            text_tokens = max_tokens - _TOKENS_AROUND - _TOKENS_FURTHER * (texts - 1)
+            text["maxLength"] = max(_SHORTEST // texts, _CHARACTERS_PER_TOKEN[self.kind] * text_tokens // texts)
         if self.kind == "text":
             value = {**text, **value}
         if repair:
@@ -92,28 +92,28 @@ class Reader(ABC, Generic[T]):
         }
 
 
-class _Remembering(Reader[T]):
-    """Reads a short answer once; two readers are the same only if they are one object (`reader_of` gives the same)."""
+class _CachingReader(Reader[T]):
+    """Reads a short answer once. Readers are equal only if identical; `reader_for` returns the same one again."""
 
     def read(self, text: str, *, truncated: bool, refused: bool) -> Reading[T]:
         """Read an answer."""
         if refused:
             return Reading("refused")
-        return _known_reading(self, text, truncated) if len(text) <= _SHORT else self._read(text, truncated)
+        return _cached_read(self, text, truncated) if len(text) <= _SHORT else self._read(text, truncated)
 
     @abstractmethod
     def _read(self, text: str, truncated: bool) -> Reading[T]:
-        """Read an answer that is no refusal."""
+        """Read an answer that the provider does not call a refusal."""
 
 
 @functools.lru_cache(maxsize=1 << 14)
-def _known_reading(reader: _Remembering[T], text: str, truncated: bool) -> Reading[T]:
+def _cached_read(reader: _CachingReader[T], text: str, truncated: bool) -> Reading[T]:
     return reader._read(text, truncated)
 
 
 @dataclass(frozen=True, eq=False)
-class NumberReader(_Remembering[float]):
-    """A number is asked for."""
+class NumberReader(_CachingReader[float]):
+    """Reads a number."""
 
     key: str
     question: NumberQuestion
@@ -137,14 +137,14 @@ class NumberReader(_Remembering[float]):
         finite = {name: kind(bound) for name, bound in bounds.items() if math.isfinite(bound)}
         return {"type": "integer" if question.whole else "number", **finite}
 
-    def said(self, reading: Reading[float]) -> str:
+    def value_text(self, reading: Reading[float]) -> str:
         """The number as it would be written."""
         return "" if reading.value is None else f"{reading.value:.12g}"
 
 
 @dataclass(frozen=True, eq=False)
-class OptionReader(_Remembering[int]):
-    """One of a few options is asked for; what is read is the option's choice."""
+class OptionReader(_CachingReader[int]):
+    """Reads one of a few options; the value is the option's choice."""
 
     key: str
     question: OptionQuestion
@@ -165,8 +165,8 @@ class OptionReader(_Remembering[int]):
 
 
 @dataclass(frozen=True)
-class WordReader(Reader[str]):
-    """Words are asked for."""
+class MessageReader(Reader[str]):
+    """Reads a message or another text."""
 
     key: str
     speaker: str
@@ -182,15 +182,15 @@ class WordReader(Reader[str]):
         return {"type": "string"}
 
 
-def reader_of(question: Number | Options, word: Callable[[str], str]) -> Reader[Any]:
-    """What reads the answers to a question.
+def reader_for(question: Number | Options, word: Callable[[str], str]) -> Reader[Any]:
+    """The reader of the answers to a question.
 
     Args:
-        question: what a player is asked.
+        question: the question.
         word: an option's name in the prompt's language.
     """
     if isinstance(question, Options):
-        options = tuple((one.choice, one.letter, one.name, one.spellings) for one in question.options)
+        options = tuple((option.choice, option.letter, option.name, option.spellings) for option in question.options)
         return _option_reader(question.name, options, question.known, word)
     return _number_reader(question)
 
@@ -208,15 +208,15 @@ def _number_reader(question: Number) -> NumberReader:
 def _option_reader(
     key: str,
     options: tuple[tuple[int, str, str, tuple[str, ...]], ...],
-    known: tuple[str, ...],
+    all_names: tuple[str, ...],
     word: Callable[[str], str],
 ) -> OptionReader:
     def spellings(name: str, aliases: tuple[str, ...] = ()) -> tuple[str, ...]:
-        # Aliases of one or two signs are for keyboards: in prose they are something else.
+        # Aliases of one or two letters are for keyboards: in prose they are something else.
         longer = [alias for alias in aliases if len(alias) > 2]
         return tuple(dict.fromkeys((word(name), name, name.replace(" and ", " "), *longer)))
 
     choices = tuple(Choice(choice, spellings(name, aliases), letter) for choice, letter, name, aliases in options)
     labels = tuple(f"{letter}) {word(name)}" if letter else word(name) for _, letter, name, _ in options)
-    every = tuple(spelling for name in known for spelling in spellings(name))
+    every = tuple(spelling for name in all_names for spelling in spellings(name))
     return OptionReader(key, OptionQuestion(choices, every, key=key), labels)

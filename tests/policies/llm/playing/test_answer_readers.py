@@ -6,8 +6,8 @@ from llm_coop_envs import kbc_v0
 from llm_coop_envs.evacuation.slots import MoveOption
 from llm_coop_envs.interface.question import Number, Option, Options
 from llm_coop_envs.policies.llm.parsing import numbers
-from llm_coop_envs.policies.llm.playing import readers
-from llm_coop_envs.policies.llm.playing.readers import reader_of
+from llm_coop_envs.policies.llm.playing import answer_readers
+from llm_coop_envs.policies.llm.playing.answer_readers import reader_for
 
 
 def step(choice, name, letter, row, col):
@@ -16,7 +16,7 @@ def step(choice, name, letter, row, col):
 
 def test_a_step_goes_by_its_cell_too():
     question = Options(name="move", options=(step(3, "down", "a", 29, 21), step(4, "left", "b", 28, 20)), known=("up",))
-    reader = reader_of(question, str)
+    reader = reader_for(question, str)
     for text, choice in (
         ("(29, 21)", 3),
         ("I go to (28,20).", 4),
@@ -32,10 +32,10 @@ def test_a_step_goes_by_its_cell_too():
 def test_a_short_answer_is_read_once_and_each_question_reads_it_by_itself(monkeypatch):
     read = []
     monkeypatch.setattr(
-        readers, "read_number", lambda text, *rest, **more: read.append(text) or real(text, *rest, **more)
+        answer_readers, "read_number", lambda text, *rest, **more: read.append(text) or real(text, *rest, **more)
     )
     real = numbers.read_number
-    wide, narrow = (reader_of(Number(name="price", low=2.125, high=high), str) for high in (20, 10))
+    wide, narrow = (reader_for(Number(name="price", low=2.125, high=high), str) for high in (20, 10))
     for _ in range(3):
         assert wide.read("I take 12.", truncated=False, refused=False).value == 12
         assert wide.read("I take 12.", truncated=True, refused=False).status == "truncated"
@@ -56,8 +56,8 @@ def test_answers_that_were_cut_or_cleaned_are_counted_and_do_not_reach_others():
         choose=["20\n" + "so it is. " * 5_000, "20<\uff5cend\u2581of\u2581sentence\uff5c>"],
     )
     policy, _ = run(env, chat)
-    assert policy.counters.of("talk").cleaned == 2
-    assert (policy.counters.of("choose").cleaned, policy.counters.of("choose").too_long) == (1, 1)
+    assert policy.counters.for_call("talk").cleaned == 2
+    assert (policy.counters.for_call("choose").cleaned, policy.counters.for_call("choose").too_long) == (1, 1)
     heard = chat.prompts("choose")[-1][1]
     assert '"Let us name 20."' in heard
     assert '"Yes."' in heard

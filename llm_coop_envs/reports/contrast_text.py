@@ -1,0 +1,171 @@
+"""Contrasts in words: what was found, how sure it is, what was tested, and what the arms differ in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from llm_coop_envs.core.settings import plain
+from llm_coop_envs.reports.contrasts import Contrast
+from llm_coop_envs.reports.page_parts import NOTHING, interval_cell
+from llm_coop_envs.reports.section import PlayedCondition
+from llm_coop_envs.statistics.comparison import ALPHA, Comparison, fewest_pairs, is_underpowered
+from llm_coop_envs.treatments.regulator import SEAT
+
+
+def family_tests(family: Sequence[Contrast]) -> list[Comparison]:
+    """All tests of a family."""
+    return [test for contrast in family for test in contrast.tests]
+
+
+def family_note(family: Sequence[Contrast]) -> str:
+    """Say which tests p was adjusted for, and whether so many tests can find anything with so few pairs."""
+    tests = family_tests(family)
+    name, primary = family[0].first.condition.family, family[0].primary
+    note = f"'p, Holm' is adjusted (Holm 1979) for the {len(tests)} tests of " + (
+        f"the study's {primary.describe()}"
+        if primary
+        else f"the family '{name}', which the study names."
+        if name
+        else "all comparisons of this scenario: the study names no family."
+    )
+    if is_underpowered(tests):
+        pairs = max(len(test.first) for test in tests)
+        note += (
+            f" With {pairs} pairs p cannot come below {p_text(min(test.smallest_p for test in tests))}, which is too "
+            f"much for any of {len(tests)} tests; {fewest_pairs(len(tests))} pairs would do."
+        )
+    return note
+
+
+def contrast_text(contrast: Contrast, family: Sequence[Contrast]) -> str:
+    """Say in a paragraph which measures are higher, lower, the same, unclear, or have too few pairs.
+
+    Args:
+        contrast: two arms.
+        family: all contrasts whose tests are adjusted together with theirs.
+    """
+    tests = family_tests(family)
+    underpowered = is_underpowered(tests)
+    family_size = len(tests) if underpowered else 1
+    findings = contrast.findings()
+    if underpowered:
+        findings = ["few" if finding == "unclear" else finding for finding in findings]
+    sentences = [
+        f"{test.measure} is {finding} ({comparison_text(test, p)})"
+        for test, finding, p in zip(contrast.comparisons, findings, contrast.adjusted, strict=True)
+        if finding in ("higher", "lower") and p is not None
+    ]
+
+    def measures_with(finding: str) -> list[str]:
+        return [
+            test.measure
+            for test, other in zip(contrast.comparisons, findings, strict=True)
+            if other == finding and test.interval is not None
+        ]
+
+    if same := measures_with("same"):
+        sentences.append(f"{_and(same)} {'is' if len(same) == 1 else 'are'} the same in every pair")
+    if unclear := measures_with("unclear"):
+        sentences.append(f"no difference in {_and(unclear)} can be told from chance")
+    if few := measures_with("few"):
+        fewest = f"{fewest_pairs(family_size)} pairs are the fewest that can tell anything"
+        among = f" in a family of {family_size} tests" if family_size > 1 else ""
+        sentences.append(f"nothing can be said of {_and(few)}: {fewest}{among}")
+    if explored := measures_with("explored"):
+        sentences.append(f"{_and(explored)} {'is' if len(explored) == 1 else 'are'} shown without a claim")
+    if empty := [test.measure for test in contrast.comparisons if test.interval is None]:
+        sentences.append(f"no pair has a value of {_and(empty)} in both")
+    if not sentences:
+        return "Nothing can be said: no measure is in both."
+    return f"{contrast.second.condition.title} against {contrast.first.condition.title}: {'; '.join(sentences)}."
+
+
+def comparison_text(test: Comparison, adjusted: float, unit: str = "episodes") -> str:
+    """A difference with its interval, effect size, number of pairs and p values.
+
+    Args:
+        test: the comparison, which has an interval and a p value.
+        adjusted: its p value, adjusted for its family.
+        unit: what unpaired values belong to.
+    """
+    difference, effect = interval_cell(test.interval), interval_cell(test.effect)
+    parts = [
+        f"difference {difference.text}",
+        f"95 % interval {difference.below}" if difference.below != "always" else "always",
+    ]
+    if test.effect is not None:
+        parts.append(f"{'d_z' if test.paired else 'g'} {effect.text}, {effect.below}")
+    parts.append(f"{test.episodes} {'pairs' if test.paired else f'{unit}, unpaired'}")
+    parts.append(f"p {p_text(test.p)}, Holm {p_text(adjusted)}, smallest possible {p_text(test.smallest_p)}")
+    return "; ".join(parts)
+
+
+def surviving_differences(
+    tests: Sequence[tuple[str, Comparison, float]], first: Path, second: Path, scope: str = "", unit: str = "episodes"
+) -> tuple[list[str], str]:
+    """Say which differences of one family survive Holm.
+
+    Args:
+        tests: one or more tests, each with its name and its adjusted p value.
+        first: the run or scorecard that is compared with.
+        second: the other one.
+        scope: what the summary says first of what was tested.
+        unit: what unpaired values belong to.
+
+    Returns:
+        A sentence for each difference that survives, and a summary without a full stop.
+    """
+    sentences = [
+        f"{name} is {finding} in {second} ({comparison_text(test, p, unit)})"
+        for name, test, p in tests
+        if (finding := test.finding(p)) in ("higher", "lower")
+    ]
+    smallest = min(test.smallest_p for _, test, _ in tests)
+    return sentences, (
+        f"{len(sentences) or 'None'} of {len(tests)} differences survive Holm (1979) at {ALPHA:g}: {scope}{second} "
+        f"minus {first}; smallest possible p {smallest:.3g}"
+    )
+
+
+def p_text(value: float | None) -> str:
+    """A p value with three significant digits and no exponent; a dash for `None`."""
+    return NOTHING.text if value is None else np.format_float_positional(value, 3, fractional=False, trim="-")
+
+
+def _and(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def arms_note(first: PlayedCondition[Any], second: PlayedCondition[Any]) -> str:
+    """Say in what settings, changes and players two arms differ, so that no difference is credited to talk alone."""
+    first_settings, second_settings = (plain(arm.condition.settings) for arm in (first, second))
+    names = [
+        name
+        for name in {**first_settings, **second_settings}
+        if name != "changes" and first_settings.get(name) != second_settings.get(name)
+    ]
+    first_changes, second_changes = first.condition.change_descriptions, second.condition.change_descriptions
+    changes = [change for change in second_changes if change not in first_changes]
+    changes += [f"not {change}" for change in first_changes if change not in second_changes]
+    # A regulator's seat follows from the setting 'regulator', which is named already.
+    first_seats, second_seats = (
+        [seat for seat in arm.condition.seats if "regulator" not in names or seat[0] != SEAT] for arm in (first, second)
+    )
+    if not names and len(changes) == 1 and first_seats == second_seats:
+        return f"The two differ in nothing but this: {changes[0]}. Until then they are the same, seed by seed."
+    names += changes
+    if first_seats != second_seats:
+        names.append("who plays")
+    if not names:
+        return (
+            "The two are set and played alike: what tells them apart is asked of language models alone, and none plays."
+        )
+    if names == ["who plays"]:
+        return "The two differ in nothing but who plays: same settings and seeds."
+    if len(names) == 1:
+        return f"The two differ in nothing but {names[0]}: same players, seeds and random numbers."
+    return f"The two differ in: {', '.join(names)}. The difference is that of all of these together."
