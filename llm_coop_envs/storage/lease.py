@@ -232,7 +232,7 @@ class Lease:
         if content and process is None:
             return Holder(name=name, process="nobody", lives=False, gone=True, machine=where)
         runs = None
-        if where == self._machine.name:
+        if process is not None and where == self._machine.name:
             runs = self._machine.runs(process, content.get("started") or "")
         lives, watched = (runs, False) if runs is not None else self._beats(self._file(number))
         described = f"process {process} on {content.get('host')}" if content else "another process"
