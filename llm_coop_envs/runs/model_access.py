@@ -139,7 +139,11 @@ class ModelAccess:
 
     @contextlib.asynccontextmanager
     async def open(
-        self, folder: Path, endpoints: list[Endpoint], notify: Callable[[str], None]
+        self,
+        folder: Path,
+        endpoints: list[Endpoint],
+        notify: Callable[[str], None],
+        claim: Callable[[str], int] = lambda _: 0,
     ) -> AsyncIterator[OpenChat]:
         """Open the chat of a run, with servers for its local models; see `open_chat`."""
         from llm_coop_envs.policies.llm.asking.live import open_chat
@@ -157,6 +161,7 @@ class ModelAccess:
                 cache=self.cache,
                 sample=self.sample,
                 notify=notify,
+                claim=claim,
             ) as chat:
                 if isinstance(chat, ReplayChat):
                     yield chat

@@ -233,7 +233,7 @@ class _Runner:
             return invalid_conditions(run)
         return {} if self._side_by_side is None else self._side_by_side.unread.invalid()
 
-    def _guard(self, folder: Path) -> contextlib.AbstractContextManager[None]:
+    def _guard(self, folder: Path) -> contextlib.AbstractContextManager[object]:
         """Keep other parts from changing the manifest."""
         return contextlib.nullcontext() if self._access.part is None else claim_alone(folder)
 

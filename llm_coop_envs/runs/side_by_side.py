@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.errors import LlmCoopError
-from llm_coop_envs.policies.llm.chat import BudgetReached, RunStopped
+from llm_coop_envs.policies.llm.chat import BudgetReached, ClaimLost, RunStopped
 from llm_coop_envs.runs.claims import Claims
 from llm_coop_envs.runs.episode import play_episode
 from llm_coop_envs.runs.folder import Run
@@ -96,6 +96,7 @@ class SideBySide:
         self.unread = UnreadAnswers()
         self._warned: set[str] = set()
         self.ended: set[str] = set()
+        self._lost: set[Task] = set()
 
     def record(self) -> dict[str, Any]:
         """The session's record of its questions: counters, notes on the journal, the reason why it stopped."""
@@ -123,10 +124,16 @@ class SideBySide:
             LlmCoopError: an episode failed, or the models cannot be asked; every answer so far is kept.
             asyncio.CancelledError: the second `interrupt`.
         """
+        loop = self._loop = asyncio.get_running_loop()
+        self._main = asyncio.current_task()
         if self._claims is not None:
-            self._claims.take_over(self._waiting)
-        self._loop, self._main = asyncio.get_running_loop(), asyncio.current_task()
-        opened = self._access.open(self._run.folder, self._endpoints, self._watcher.say)
+            # Told in the thread that sends heartbeats, or when a question is about to be sent.
+            def cancel_soon(task: Task) -> None:
+                loop.call_soon_threadsafe(self._cancel_lost, task)
+
+            self._claims.on_loss = cancel_soon
+            self._claims.take_over(self._waiting, self._watcher.say)
+        opened = self._access.open(self._run.folder, self._endpoints, self._watcher.say, self._number_of_claim)
         with rare_garbage_collection():
             await self._play(opened)
 
@@ -210,9 +217,33 @@ class SideBySide:
         return None
 
     async def _play_and_release(self, chat: OpenChat, task: Task) -> None:
-        await self._play_one(chat, task)
-        if self._claims is not None:
+        """Play an episode for as long as it is this part's; what another part took over is left to it."""
+        if self._claims is None:
+            await self._play_one(chat, task)
+            return
+        try:
+            await self._play_one(chat, task)
+        except ClaimLost:
+            self._lost.add(task)
+        except asyncio.CancelledError:
+            if task not in self._lost:
+                raise
+        finally:
+            self.unread.end(task)
             self._claims.release(task)
+        if task in self._lost:
+            name = f"{self._run.conditions[task[0]].name}/{task[1]}"
+            self._watcher.say(f"{name} was taken over by another part, because this one showed no sign of life")
+
+    def _cancel_lost(self, task: Task) -> None:
+        """Break off an episode that another part has taken over."""
+        self._lost.add(task)
+        if task in self._playing:
+            self._playing[task].cancel()
+
+    def _number_of_claim(self, episode: str) -> int:
+        """The number of this part's claim on an episode; see `Claims.number`."""
+        return 0 if self._claims is None else self._claims.number(episode)
 
     async def _play_one(self, chat: OpenChat, task: Task) -> None:
         run = self._run
@@ -230,8 +261,7 @@ class SideBySide:
                     on_step=follow,
                     on_begin=lambda policies: self.unread.begin(task, condition.name, policies),
                 )
-            if self._claims is not None:
-                self._claims.check(task)
+            self._number_of_claim(f"{condition.name}/{seed}")
             files = run.write_events(condition.name, seed, played)
         except LlmCoopError:
             raise

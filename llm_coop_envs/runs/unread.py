@@ -83,8 +83,8 @@ class UnreadAnswers:
             self._asks_for_objects.add(condition)
 
     def end(self, task: Any) -> None:
-        """Keep an episode's counts; it is over."""
-        condition, models = self._playing.pop(task)
+        """Keep an episode's counts; it is over, or another part plays it now. Once more changes nothing."""
+        condition, models = self._playing.pop(task, ("", ()))
         for policy in models:
             self._over.setdefault(condition, AnswerCounts()).add(policy.counters)
 

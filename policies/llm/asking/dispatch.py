@@ -20,6 +20,7 @@ from llm_coop_envs.policies.llm.chat import (
     BudgetReached,
     ChatError,
     ChatReply,
+    ClaimLost,
     EndpointStopped,
     RunStopped,
 )
@@ -192,6 +193,8 @@ class Dispatcher:
             broken_off = RunStopped(f"{self.where}: the run was broken off; run it again to continue")
             job.finish(self.queue.stopped or broken_off)
             raise
+        except ClaimLost as lost:  # ends its episode only
+            job.finish(lost)
         except RunStopped as stopped:
             self._end_run(job, self._explain_stop(stopped))
         except LlmCoopError as error:  # for example, the journal cannot be written

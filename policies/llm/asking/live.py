@@ -11,7 +11,7 @@ import random
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies.llm.asking.attempt import Attempts
@@ -57,6 +57,7 @@ async def open_chat(
     connect: Callable[[Endpoint], ChatClient] = connect_client,
     clock: Clock | None = None,
     generator: random.Random | None = None,
+    claim: Callable[[str], int] = lambda _: 0,
 ) -> AsyncIterator[OpenChat]:
     """Open the chat of a run. On exit, answers in flight are awaited and journalled.
 
@@ -74,6 +75,8 @@ async def open_chat(
         connect: makes clients.
         clock: time; the event loop's by default.
         generator: draws the pauses between attempts.
+        claim: returns the number of this process's claim on an episode, 0 where it was never disputed; raises
+            `ClaimLost` if another part has it now.
 
     Raises:
         SettingsError: two endpoints have the same model, a key is missing, or there is a budget in dollars and a price
@@ -97,7 +100,7 @@ async def open_chat(
                 stack.push_async_callback(clients[endpoint][-1].aclose)
         journal = Journal(folder, part)
         stack.push_async_callback(journal.close)
-        chat = LiveChat(journal, budget, shared, notify or _to_stderr)
+        chat = LiveChat(journal, budget, shared, notify or _to_stderr, claim)
         clock, generator = clock or asyncio.get_running_loop(), generator or random.Random()
         for endpoint, connected in clients.items():
             chat.add(endpoint, connected, price_of[endpoint.model], clock, generator)
@@ -140,12 +143,20 @@ class LiveChat:
         notes: sentences for the user about the journal and missing prices.
     """
 
-    def __init__(self, journal: Journal, budget: Budget, cache: Cache | None, notify: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        journal: Journal,
+        budget: Budget,
+        cache: Cache | None,
+        notify: Callable[[str], None],
+        claim: Callable[[str], int] = lambda _: 0,
+    ) -> None:
         self.counters = RequestCounters()
         self.notes = journal.notes
         self._journal = journal
         self._cache = cache
         self._notify = notify
+        self._claim = claim
         self._routes: dict[str, tuple[Endpoint, Queue]] = {}
         self._dispatchers: list[Dispatcher] = []
         self._model_at: dict[str, str] = {}
@@ -181,6 +192,7 @@ class LiveChat:
                 clock=clock,
                 notify=self._notify,
                 stopped=lambda: self._stopped,
+                claim=self._claim,
             )
             dispatcher = Dispatcher(
                 queue=queue,
@@ -224,6 +236,11 @@ class LiveChat:
         digest = request.digest()
         recorded = self._journal.answers.find(key, request, digest)
         if recorded is not None:
+            claim = self._claim(key.episode)
+            if claim > self._journal.answers.claim_of(key):
+                # Whoever asked this may have been stopped, and may still record another answer: this one was used.
+                copy_fields: dict[str, Any] = {"tokens": 0, "usd": 0.0, "source": "part", "claim": claim}
+                await self._journal.record_answer(key, request, digest, recorded, **copy_fields)
             self.counters.replayed += 1
             return recorded
         pending = self._pending.get(key)
