@@ -45,5 +45,6 @@ MEASURES = Measures(
         "round": lambda settings: Range(low=1, high=settings["seasons"], integer=True),
         **dict.fromkeys(("stock", "catch", "left"), lambda settings: Range(low=0, high=settings["capacity"])),
     },
+    nature={},  # nothing is drawn but the order of talk
     headline=("seasons", "share_of_best", "collapsed"),
 )

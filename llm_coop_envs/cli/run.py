@@ -102,11 +102,12 @@ def run_command(
 
 
 def _warn(plan: Study) -> None:
-    """Say before anything is paid that the seeds are too few to find anything with."""
+    """Say before anything is paid that the seeds are too few to find anything with, or may be copies of one."""
+    from llm_coop_envs.runs.copies import may_be_copies
     from llm_coop_envs.studies.study import too_few_seeds
 
-    if few := too_few_seeds(plan):
-        note(few)
+    for warning in filter(None, (too_few_seeds(plan), may_be_copies(plan))):
+        note(warning)
 
 
 def _say_invalid(outcome: Outcome) -> None:

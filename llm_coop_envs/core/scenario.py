@@ -51,6 +51,9 @@ class Measures:
         unflagged: an episode's events without the choices that were flagged, such that `episode` and `rounds` measure
             the rest; `None` if nothing is left. Its docstring says in its first line what is left out. By default an
             episode with a flagged choice is left out.
+        nature: the fields of events that nature drew, by type of event, besides `nature` events; `{}` if it draws
+            nothing else but the order of talk, `None` if the events do not tell. Arms of a comparison are said to have
+            the same random numbers only where these agree.
     """
 
     episode: Callable[[Sequence[Event]], Row]
@@ -60,6 +63,7 @@ class Measures:
     ranges: Mapping[str, Range | SettingsRange] = field(default_factory=dict)
     unflagged: Callable[[Sequence[Event]], list[Event] | None] | None = None
     asked: Callable[[Mapping[str, Any]], Mapping[str, Number | Options]] | None = None
+    nature: Mapping[str, Sequence[str]] | None = None
     heard: Callable[[Sequence[Event]], Sequence[Delivery]] = deliveries
 
     def without_flagged(self, events: Sequence[Event]) -> list[Event] | None:

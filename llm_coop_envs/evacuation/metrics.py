@@ -283,6 +283,7 @@ def _departures(settings: Mapping[str, Any]) -> Range:
 MEASURES = Measures(
     episode=episode_metrics,
     rounds=round_rows,
+    nature={"start": ("positions", "physical", "attributes"), "opening": ("planners",)},
     asked=exit_questions,
     heard=heard_messages,
     about={

@@ -277,6 +277,7 @@ def _row(event: Mapping[str, Any], settings: KBCSettings, messages: int) -> dict
 MEASURES = Measures(
     episode=episode_metrics,
     rounds=round_rows,
+    nature={},
     about={
         "decisions": "Decisions that were settled, a count from 0.",
         "players": "Players at the beginning of the contest, a count from 2.",

@@ -12,15 +12,14 @@ from llm_coop_envs.measures.topics import PREFIX
 from llm_coop_envs.render.charts.curves import Curve, Panel, draw_panels
 from llm_coop_envs.reports.means import mean_curves, spread_text
 from llm_coop_envs.reports.page_parts import ReportTable
+from llm_coop_envs.reports.played import PlayedCondition, values_of
 from llm_coop_envs.reports.section import (
     Drawing,
     FigureKind,
     NotDrawn,
-    PlayedCondition,
     ScenarioSection,
     marked,
     marks_text,
-    values_of,
 )
 from llm_coop_envs.runs.tables import EpisodeTables
 
@@ -122,7 +121,7 @@ class GenericSection(ScenarioSection[list[Row]]):
             by_round = [_by_round(rows, name) for rows in arm.episodes]
             shared = sorted(set.intersection(*map(set, by_round)))
             if shared:
-                table = np.array([[values[round_] for round_ in shared] for values in by_round])
+                table = arm.per_unit_rows(np.array([[values[number] for number in shared] for values in by_round]))
                 within = self.range_of(name, arm)
                 curves += mean_curves(arm.label, shared, table, arm.color, within, marked=len(shared) == 1)
         return Panel(title=name, x_label="round", y_label=name, curves=curves, x_ticks=_ticks(conditions))

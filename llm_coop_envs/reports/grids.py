@@ -9,10 +9,10 @@ from typing import Any
 
 from llm_coop_envs.render.charts.curves import Panel, draw_panels
 from llm_coop_envs.reports.means import spread_text
+from llm_coop_envs.reports.played import PlayedCondition
 from llm_coop_envs.reports.section import (
     Drawing,
     NotDrawn,
-    PlayedCondition,
     ScenarioSection,
     marked,
     marks_text,

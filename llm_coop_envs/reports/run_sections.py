@@ -11,7 +11,8 @@ from llm_coop_envs.render.charts.style import BLUE, MORE, PALETTE, VERMILION
 from llm_coop_envs.reports.answers import AnswersSection
 from llm_coop_envs.reports.generic import GenericSection
 from llm_coop_envs.reports.page_parts import excerpt
-from llm_coop_envs.reports.section import PlayedCondition, ScenarioSection
+from llm_coop_envs.reports.played import PlayedCondition
+from llm_coop_envs.reports.section import ScenarioSection
 from llm_coop_envs.runs.folder import Run
 from llm_coop_envs.runs.tables import read_episodes
 from llm_coop_envs.runs.unread import INVALID_ABOVE

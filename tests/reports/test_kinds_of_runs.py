@@ -15,8 +15,8 @@ from llm_coop_envs.reports import section
 from llm_coop_envs.reports.build import write_report
 from llm_coop_envs.reports.measure_tables import measures_table
 from llm_coop_envs.reports.methods import methods
+from llm_coop_envs.reports.played import values_of
 from llm_coop_envs.reports.run_sections import read_run
-from llm_coop_envs.reports.section import values_of
 from llm_coop_envs.runs.branch import begin_branch, plan_branch
 from llm_coop_envs.runs.folder import open_run
 from llm_coop_envs.runs.runner import run_study

@@ -7,8 +7,9 @@ from small import small_study
 from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.render.charts.style import plotted
 from llm_coop_envs.reports.measure_tables import measures_table
+from llm_coop_envs.reports.played import values_of
 from llm_coop_envs.reports.run_sections import read_run
-from llm_coop_envs.reports.section import comparable, values_of
+from llm_coop_envs.reports.section import comparable
 from llm_coop_envs.runs.folder import open_run
 from llm_coop_envs.runs.runner import run_study
 from llm_coop_envs.statistics.intervals import mean_interval

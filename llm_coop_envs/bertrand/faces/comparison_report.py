@@ -15,7 +15,8 @@ from llm_coop_envs.errors import LlmCoopError
 from llm_coop_envs.render.charts.dots import Dot, DotPanel, draw_dots
 from llm_coop_envs.render.charts.style import BLUE, GREEN, PALETTE, VERMILION
 from llm_coop_envs.reports.page_parts import NOTHING, Cell, ReportTable, TableRow, fixed, interval_cell
-from llm_coop_envs.reports.section import Drawing, FigureKind, NotDrawn, PlayedCondition, values_of
+from llm_coop_envs.reports.played import PlayedCondition, values_of
+from llm_coop_envs.reports.section import Drawing, FigureKind, NotDrawn
 from llm_coop_envs.statistics.intervals import ANYTHING, COUNT, FROM_0, Interval, Range, mean_interval
 
 FIGURE = "collusion_comparison"
@@ -140,7 +141,8 @@ class PlayerComparison:
             played.row(
                 [
                     interval_cell(
-                        mean_interval(values_of(played.metrics, name), CONTROL_RANGES[name]), of=len(played.seeds)
+                        mean_interval(played.per_unit(values_of(played.metrics, name)), CONTROL_RANGES[name]),
+                        of=played.units,
                     )
                     for name in CONTROLS
                 ]

@@ -21,12 +21,11 @@ from llm_coop_envs.render.charts.style import GREEN, PALETTE, PUBLISHED
 from llm_coop_envs.reports.citation import WU_2024
 from llm_coop_envs.reports.means import mean_curve, mean_curves
 from llm_coop_envs.reports.page_parts import NOTHING, Cell, ReportTable, TableRow, fixed, interval_cell
+from llm_coop_envs.reports.played import Floats, PlayedCondition
 from llm_coop_envs.reports.section import (
     Drawing,
     FigureKind,
-    Floats,
     NotDrawn,
-    PlayedCondition,
     ScenarioSection,
     comparable,
     marked,
@@ -52,7 +51,8 @@ class PriceHistory:
     """An episode of price competition.
 
     Attributes:
-        prices: (rounds, firms); NaN in rounds that are left out, and of firms that have left.
+        prices: (rounds, firms); NaN in rounds that are left out, such as those whose prices were laid down, and of
+            firms that have left.
         together: (rounds,) whether prices were close to each other between Nash and cartel price.
         nash: the Nash price, mean of the firms.
         joint: the cartel price, mean of the firms.
@@ -102,7 +102,8 @@ class BertrandSection(ScenarioSection[PriceHistory]):
         prices = np.full((last, len(start["nash"])), np.nan)
         together = np.zeros(last, dtype=np.bool_)
         for event in rounds:
-            prices[event["round"] - 1] = event["prices"]
+            if not event["forced"]:
+                prices[event["round"] - 1] = event["prices"]
             together[event["round"] - 1] = event["together"]
         return PriceHistory(
             prices=prices,
@@ -186,7 +187,9 @@ class BertrandSection(ScenarioSection[PriceHistory]):
             within = price_range(played.condition.settings)
             means = [[_mean_up_to(episode, mark) for episode in played.episodes] for mark in rounds]
             means.append([_mean_up_to(episode, len(episode.prices)) for episode in played.episodes])
-            cells = [interval_cell(mean_interval(values, within), 2, of=len(played.seeds)) for values in means]
+            cells = [
+                interval_cell(mean_interval(played.per_unit(values), within), 2, of=played.units) for values in means
+            ]
             rows.append(played.row(cells))
         for path in paths:
             cells = [*(_published_cell(path, mark) for mark in rounds), NOTHING]
@@ -204,7 +207,8 @@ class BertrandSection(ScenarioSection[PriceHistory]):
             rows=rows,
             notes=[
                 f"Here: mean over the firms and the {AVERAGED} rounds up to the one named, then over the episodes that "
-                "came so far ('k of n' if not all did), with 95 % interval; a dash where none did. 'The "
+                "came so far ('k of n' if not all did), with 95 % interval; a dash where none did. Rounds whose prices "
+                "were laid down are left out. 'The "
                 "last' is each episode's own last round.",
                 *(published if paths else ()),
                 *self.flag_notes(),
@@ -367,8 +371,11 @@ def lasting(together: NDArray[np.bool_]) -> Floats:
 def _mean_path(played: PlayedCondition[PriceHistory], label: str) -> tuple[str, Sequence[float], Floats, str, Range]:
     """What `mean_curve` draws of the mean price by round, up to the end of the shortest episode."""
     rounds = min(len(episode.prices) for episode in played.episodes)
-    table = np.stack([episode.means[:rounds] for episode in played.episodes])
-    return label, range(1, rounds + 1), table, played.color, price_range(played.condition.settings)
+    table = played.per_unit_rows(np.stack([episode.means[:rounds] for episode in played.episodes]))
+    # Rounds whose prices were laid down come first, and are not drawn: they would stretch the axis.
+    begin = int((~np.isnan(table).all(axis=0)).argmax())
+    within = price_range(played.condition.settings)
+    return label, range(begin + 1, rounds + 1), table[:, begin:], played.color, within
 
 
 def _longest(episodes: Sequence[PriceHistory]) -> int:

@@ -20,11 +20,10 @@ from llm_coop_envs.render.charts.style import PUBLISHED
 from llm_coop_envs.reports.citation import WU_2024
 from llm_coop_envs.reports.means import mean_curves, spread_text
 from llm_coop_envs.reports.page_parts import Cell, ReportTable, TableRow, fixed, interval_cell
+from llm_coop_envs.reports.played import Floats, PlayedCondition
 from llm_coop_envs.reports.section import (
     Drawing,
     FigureKind,
-    Floats,
-    PlayedCondition,
     ScenarioSection,
     comparable,
     marked,
@@ -172,7 +171,7 @@ class EvacuationSection(ScenarioSection[Escape]):
                 [float(counts[r]) if r < len(counts) else None for counts in counts_by_episode] for r in columns
             ]
             cells = [
-                interval_cell(mean_interval(values, Range(low=0, high=people)), 1, of=len(played.seeds))
+                interval_cell(mean_interval(played.per_unit(values), Range(low=0, high=people)), 1, of=played.units)
                 for values in values_by_column
             ]
             rows.append(played.row(cells))

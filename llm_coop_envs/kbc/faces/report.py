@@ -35,11 +35,11 @@ from llm_coop_envs.render.charts.style import INK, PALETTE, PUBLISHED
 from llm_coop_envs.reports.citation import PAN_2024, WU_2024
 from llm_coop_envs.reports.means import spread_text
 from llm_coop_envs.reports.page_parts import NOTHING, Cell, ReportTable, TableRow, fixed, interval_cell
+from llm_coop_envs.reports.played import PlayedCondition
 from llm_coop_envs.reports.section import (
     Drawing,
     FigureKind,
     NotDrawn,
-    PlayedCondition,
     ScenarioSection,
     comparable,
     concerns,
@@ -293,7 +293,10 @@ class KbcSection(ScenarioSection[Guesses]):
         for played in with_unflagged(conditions):
             within = variance_range(played.condition.settings)
             variances = [[episode.variances.get(k) for episode in played.episodes] for k in ks]
-            cells = [interval_cell(mean_interval(values, within), 0, of=len(played.seeds)) for values in variances]
+            cells = [
+                interval_cell(mean_interval(played.per_unit(values), within), 0, of=played.units)
+                for values in variances
+            ]
             rows.append(played.row(cells))
         for arm in arms:
             cells_by_k = dict(zip(published["k"], map(_published_cell, arm["mean"], arm["band"]), strict=True))

@@ -21,7 +21,12 @@ from llm_coop_envs.kbc.metrics import choice_range, modal, target_range
 from llm_coop_envs.render.charts.curves import Curve, Panel, draw_panels
 from llm_coop_envs.render.charts.style import PALETTE
 from llm_coop_envs.reports.page_parts import NOTHING, Cell, ReportTable, TableRow, fixed, interval_cell
-from llm_coop_envs.reports.section import Drawing, NotDrawn, PlayedCondition, comparable
+from llm_coop_envs.reports.played import PlayedCondition
+from llm_coop_envs.reports.section import (
+    Drawing,
+    NotDrawn,
+    comparable,
+)
 from llm_coop_envs.runs.tables import EpisodeTables
 from llm_coop_envs.statistics.intervals import COUNT, FROM_0, SHARE, Range, mean_interval
 
@@ -120,7 +125,7 @@ class LargeCondition:
 
     def mean(self, values: Sequence[float | None], within: Range, digits: int | None = None) -> Cell:
         """The mean over episodes with its interval."""
-        return interval_cell(mean_interval(values, within), digits, of=len(values))
+        return interval_cell(mean_interval(self.played.per_unit(values), within), digits, of=self.played.units)
 
     @property
     def numbers(self) -> Range:

@@ -15,7 +15,7 @@ from llm_coop_envs.kbc.reference import histogram, nyt_density, smoothed
 from llm_coop_envs.render.charts.curves import Curve, Dots, Panel
 from llm_coop_envs.render.charts.style import FAINT, INK
 from llm_coop_envs.reports.means import mean_curves
-from llm_coop_envs.reports.section import Floats, PlayedCondition
+from llm_coop_envs.reports.played import Floats, PlayedCondition
 
 #: Runs of a condition whose numbers are drawn one by one: more cannot be told apart.
 MOST_RUNS = 60
@@ -58,7 +58,7 @@ def variance_curves(played: PlayedCondition[Guesses], shift: float = 0.0) -> lis
         shift: how far to move the points sideways, so that none hides another.
     """
     ks = shared_rounds(played)
-    table = np.array([[episode.variances[k] for k in ks] for episode in played.episodes])
+    table = played.per_unit_rows(np.array([[episode.variances[k] for k in ks] for episode in played.episodes]))
     within = variance_range(played.condition.settings)
     return mean_curves(played.label, ks, table, played.color, within, marked=True, whiskers=True, shift=shift)
 
