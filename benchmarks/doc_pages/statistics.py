@@ -193,7 +193,7 @@ def coverage_of_rate(rate: float, n: int) -> float:
     """Compute how often the exact interval of a rate in n episodes covers the rate."""
     ends = [exact_interval(count, n) for count in range(n + 1)]
     chances = [math.comb(n, count) * rate**count * (1 - rate) ** (n - count) for count in range(n + 1)]
-    return sum(chance for chance, (low, high) in zip(chances, ends, strict=True) if low <= rate <= high)
+    return math.fsum(chance for chance, (low, high) in zip(chances, ends, strict=True) if low <= rate <= high)
 
 
 def simulate_rounds(n: int, repeats: int, seed: int = 0) -> float:

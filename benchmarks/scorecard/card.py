@@ -27,6 +27,7 @@ from llm_coop_envs.statistics import intervals as statistics
 from llm_coop_envs.statistics.intervals import Interval, exact_interval, mean_interval
 from llm_coop_envs.storage.folder import digest_of, plain_json
 from llm_coop_envs.studies.conditions import seat_matches
+from llm_coop_envs.util.opening import DAMAGED, read_file
 
 FORMAT = 1
 SUITE = "bench"
@@ -75,12 +76,12 @@ def read_card(path: Path) -> dict[str, Any]:
     """
     file = path / CARD if path.is_dir() else path
     try:
-        card: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        card: dict[str, Any] = json.loads(read_file(file).decode())
         check = card.pop(CHECK)
         _ = card["lines"], card["sha256"], card["references"]
     except OSError as error:
         raise RunError(f"{file}: is no scorecard ({error.strerror}); 'llm-coop bench' makes one") from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except DAMAGED as error:
         raise RunError(f"{file}: is no scorecard ({type(error).__name__}); 'llm-coop bench' makes one") from error
     if check != digest_of(card):
         raise RunError(

@@ -1,6 +1,7 @@
 """Measures of the fishery, from recorded events alone."""
 
 from collections.abc import Sequence
+from math import fsum
 
 from fishery.rules import sustainable_yield
 from llm_coop_envs.core.scenario import Event, Measures, Row
@@ -9,13 +10,13 @@ from llm_coop_envs.core.scenario import Event, Measures, Row
 def round_rows(events: Sequence[Event]) -> list[Row]:
     """One row for each season: `round`, `stock` before it, `catch` of all, `left` after growth (tons)."""
     seasons = [event for event in events if event["type"] == "round"]
-    return [{"round": e["round"], "stock": e["stock"], "catch": sum(e["catches"]), "left": e["left"]} for e in seasons]
+    return [{"round": e["round"], "stock": e["stock"], "catch": fsum(e["catches"]), "left": e["left"]} for e in seasons]
 
 
 def episode_metrics(events: Sequence[Event]) -> Row:
     """The measures of one episode, see `MEASURES.about`."""
     rules, rows = events[0]["settings"], round_rows(events)
-    landed, last_stock = sum(row["catch"] for row in rows), rows[-1]["left"] if rows else rules["capacity"]
+    landed, last_stock = fsum(row["catch"] for row in rows), rows[-1]["left"] if rows else rules["capacity"]
     best = rules["capacity"] + rules["seasons"] * sustainable_yield(rules["growth"], rules["capacity"])
     return {
         "seasons": len(rows),

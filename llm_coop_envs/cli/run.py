@@ -11,6 +11,7 @@ from rich.console import Console
 
 from llm_coop_envs.cli.messages import EXIT_INTERRUPTED, fail, note, sentences
 from llm_coop_envs.cli.run_options import RunOptions, option, with_options
+from llm_coop_envs.cli.trusting import trust_program
 from llm_coop_envs.errors import LlmCoopError
 
 if TYPE_CHECKING:
@@ -72,6 +73,10 @@ def run_command(
             f"--seed {options.seed}: {path} is a run, whose seed is fixed; give the study instead to play it with "
             "another"
         )
+    if continued:
+        options.trust()
+    else:
+        trust_program(path if path.is_file() and study not in shipped_studies() else None)
     reachable = options.base_url is not None or options.replay is not None
     plan = options.study(
         study_of(open_run(path), reached=not reachable) if continued else load_study(study, options.seed)

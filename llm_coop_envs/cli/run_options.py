@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from llm_coop_envs.cli.messages import finite
+from llm_coop_envs.cli.trusting import TrustPack, TrustPolicies, trust_named
 from llm_coop_envs.errors import StudyError
 
 if TYPE_CHECKING:
@@ -141,6 +142,30 @@ class RunOptions:
     episodes_at_once: Annotated[
         int | None, option("Episodes played side by side. (default: 128)", min=1, panel=_ANSWERS)
     ] = None
+    trust_policies: TrustPolicies = None
+    trust_pack: TrustPack = None
+
+    def trust(self, *search: Path, any_folder: bool = False) -> None:
+        """Let the command load what these options name, and what is installed.
+
+        Args:
+            *search: folders in which trusted modules are searched for, besides the working directory.
+            any_folder: whether packs, wordings and trained players may be loaded from anywhere.
+        """
+        from llm_coop_envs.policies import kinds
+        from llm_coop_envs.studies.seating import read_player, read_seat
+
+        players = [*map(read_player, self.policy or ()), *(player for _, player in map(read_seat, self.seat or ()))]
+        policies, folders = list(self.trust_policies or ()), list(self.trust_pack or ())
+        for player in players:
+            kind, argument = kinds.parse(player.name)
+            if kind == kinds.OWN:
+                policies.append(argument)
+            elif argument:
+                folders.append(Path(argument))
+            folders += [Path(str(player.options[name])) for name in ("pack",) if name in player.options]
+        folders += [Path(self.pack)] if self.pack else []
+        trust_named(policies, [*folders, *([Path(Path.cwd().anchor)] if any_folder else [])], more_search=search)
 
     def study(self, study: Study) -> Study:
         """What is played of a study, with the players that were given.

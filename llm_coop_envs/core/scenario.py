@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from llm_coop_envs.core.records import Delivery, deliveries
 from llm_coop_envs.core.settings import ScenarioSettings
 from llm_coop_envs.interface.question import Number, Options
 from llm_coop_envs.interface.wording import wording_names
@@ -37,6 +38,8 @@ class Measures:
         about: what each measure of `episode` means, in a sentence with its unit and range, by name; names may be
             patterns such as `"escaped_*"`, the first that fits counts.
         headline: the measures that reports and comparisons put first.
+        heard: what was heard, from an episode's events; by default every message is heard by all of its hearers in
+            the round in which it is delivered.
         asked: what each player is asked, by name, told the `start` event: what its choices mean, and what it may
             announce in talk; `None` if that cannot be said.
         unflagged: an episode's events without the choices that were flagged, such that `episode` and `rounds` measure
@@ -50,6 +53,7 @@ class Measures:
     headline: tuple[str, ...]
     unflagged: Callable[[Sequence[Event]], list[Event] | None] | None = None
     asked: Callable[[Mapping[str, Any]], Mapping[str, Number | Options]] | None = None
+    heard: Callable[[Sequence[Event]], Sequence[Delivery]] = deliveries
 
     def without_flagged(self, events: Sequence[Event]) -> list[Event] | None:
         """An episode's events without its flagged choices, of which it has some; `None` if nothing is left."""

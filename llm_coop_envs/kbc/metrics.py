@@ -135,7 +135,7 @@ def episode_metrics(events: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     rounds = of_type(events, "round")
     ends = [_decision(rounds[index], settings) for index in ((0, -1) if rounds else ())]
     players = len(start_of(events)["agents"])
-    paid = sum(len(event["winners"]) * event["prize"] for event in rounds)
+    paid = math.fsum(len(event["winners"]) * event["prize"] for event in rounds)
     row: dict[str, Any] = {
         "decisions": len(rounds),
         "players": players,

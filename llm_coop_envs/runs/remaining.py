@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from llm_coop_envs.core.env import ScenarioEnv
@@ -80,9 +81,9 @@ def estimate_seconds(episodes_left: Sequence[int], spent: Sequence[Sequence[floa
         spent: seconds of each episode that was played, by condition.
     """
     all_seconds = [seconds for condition_seconds in spent for seconds in condition_seconds]
-    overall = sum(all_seconds) / len(all_seconds) if all_seconds else 0.0
-    means = [sum(seconds) / len(seconds) if seconds else overall for seconds in spent]
-    return sum(count * mean for count, mean in zip(episodes_left, means, strict=True))
+    overall = math.fsum(all_seconds) / len(all_seconds) if all_seconds else 0.0
+    means = [math.fsum(seconds) / len(seconds) if seconds else overall for seconds in spent]
+    return math.fsum(count * mean for count, mean in zip(episodes_left, means, strict=True))
 
 
 class TimeLeft:
@@ -119,9 +120,9 @@ class TimeLeft:
                 self._since[task] = now, share
         start = min((since for since, _ in self._since.values()), default=now)
         gained = {task: share - self._since[task][1] for task, share in self.shares.items()}
-        if now - start < SURE_SECONDS or not sum(gained.values()):
+        if now - start < SURE_SECONDS or not math.fsum(gained.values()):
             return None
-        bounds = [(now - start) * (self._episodes - sum(self.shares.values())) / sum(gained.values())]
+        bounds = [(now - start) * (self._episodes - math.fsum(self.shares.values())) / math.fsum(gained.values())]
         bounds += [
             (now - self._since[task][0]) * (1 - self.shares[task]) / gain for task, gain in gained.items() if gain
         ]

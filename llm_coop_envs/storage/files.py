@@ -11,12 +11,21 @@ import json
 import os
 import secrets
 import time
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from llm_coop_envs.errors import RunError
+from llm_coop_envs.util.opening import (
+    DAMAGED,
+    MAX_EPISODE,
+    MAX_FILE,
+    decompress,
+    lies_inside,
+    open_file,
+    parse_json,
+    read_file,
+)
 
 # Events compress well at any level; higher levels take longer than playing the episode did.
 GZIP_LEVEL = 4
@@ -46,6 +55,7 @@ def atomic_path(path: Path) -> Iterator[Path]:
     """
     # Processes of two containers that share the folder may have the same number.
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}{TEMPORARY}")
+    check_folder_inside(path.parent)
     try:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -60,6 +70,16 @@ def atomic_path(path: Path) -> Iterator[Path]:
             raise
     except OSError as error:
         raise cannot_write(path, error) from error
+
+
+def check_folder_inside(folder: Path) -> None:
+    """Check that a folder in a run folder is not a link out of it, before something is written there.
+
+    Raises:
+        RunError: it is.
+    """
+    if not lies_inside(folder):
+        raise RunError(f"{folder}: is a link that leads out of the run folder, nothing is written there; remove it")
 
 
 def cannot_write(path: Path, error: OSError) -> RunError:
@@ -81,7 +101,7 @@ def fingerprint(path: Path, size: int | None = None) -> str:
         OSError: it cannot be read.
     """
     hashed, count = hashlib.sha256(), 0
-    with path.open("rb") as file:
+    with open_file(path) as file:
         while chunk := file.read(1 << 20 if size is None else min(1 << 20, size - count)):
             hashed.update(chunk)
             count += len(chunk)
@@ -128,15 +148,15 @@ def read_lines(path: Path) -> list[Any]:
 def read_lines_and_fingerprint(path: Path) -> tuple[list[Any], str]:
     """Read the records of a file that `pack_lines` packed, and the file's `fingerprint`; see `read_lines`."""
     try:
-        content = path.read_bytes()
-        data = gzip.decompress(content)
+        content = read_file(path, MAX_EPISODE)
+        data = decompress(content)
         lines = data.removesuffix(b"\n").split(b"\n") if data else []
         # One call for all lines takes half the time of one for each. It takes lines with two records, too.
-        records: list[Any] = json.loads(b"[%s]" % b",".join(lines))
+        records: list[Any] = parse_json(b"[%s]" % b",".join(lines))
         if len(records) != len(lines):
             raise ValueError("not one record in each line")
         return records, fingerprint_of(content)
-    except (OSError, EOFError, ValueError, zlib.error) as error:
+    except (OSError, *DAMAGED) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise RunError(f"{path}: cannot be read ({reason}); delete it and run the study again to replace it") from error
 
@@ -157,7 +177,7 @@ def open_for_append(path: Path) -> Iterator[Callable[[Any], None]]:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         file = path.open("ab")
-        file.truncate(_end_of_last_line(path.read_bytes()))
+        file.truncate(_end_of_last_line(read_file(path, MAX_FILE)))
     except OSError as error:
         raise cannot_write(path, error) from error
 
@@ -172,20 +192,20 @@ def open_for_append(path: Path) -> Iterator[Callable[[Any], None]]:
         yield append
 
 
-def read_appended(path: Path, read: Callable[[bytes], Any] = json.loads) -> list[Any]:
+def read_appended(path: Path, read: Callable[[bytes], Any] = parse_json) -> list[Any]:
     """Read the records of a file that `open_for_append` wrote, without an incomplete last line.
 
     The file is not changed: a writer may be at work.
 
     Args:
         path: the file; a missing one has no records.
-        read: makes a record of a line; raises `KeyError`, `ValueError` or `zlib.error` for a damaged one.
+        read: makes a record of a line; raises one of `DAMAGED` for a damaged one.
 
     Raises:
         RunError: it cannot be read, or a complete line is damaged.
     """
     try:
-        data = path.read_bytes()
+        data = read_file(path, MAX_FILE)
     except FileNotFoundError:
         return []
     except OSError as error:
@@ -194,7 +214,7 @@ def read_appended(path: Path, read: Callable[[bytes], Any] = json.loads) -> list
     for number, line in enumerate(data[: _end_of_last_line(data)].splitlines(), 1):
         try:
             records.append(read(line))
-        except (KeyError, ValueError, zlib.error) as error:
+        except DAMAGED as error:
             raise RunError(f"{path}, line {number}, is damaged; delete that line and run again") from error
     return records
 
@@ -215,10 +235,10 @@ def read_json(path: Path, describe: Callable[[str], str]) -> dict[str, Any]:
         RunError: the file cannot be read or holds no JSON object.
     """
     try:
-        data = json.loads(path.read_bytes())
+        data = parse_json(read_file(path))
     except OSError as error:
         raise RunError(describe(error.strerror or str(error))) from error
-    except (ValueError, RecursionError) as error:
+    except DAMAGED as error:
         raise RunError(describe(f"it is damaged: {error}")) from error
     if not isinstance(data, dict):
         raise RunError(describe("it holds no JSON object"))

@@ -20,6 +20,7 @@ from typing import BinaryIO
 
 from llm_coop_envs.storage.files import write_whole
 from llm_coop_envs.storage.lock import lock, unlock
+from llm_coop_envs.util.opening import open_file
 
 
 class Machine:
@@ -128,7 +129,8 @@ class Machine:
 
     def read(self, path: Path) -> bytes:
         """The content of a file."""
-        return path.read_bytes()
+        with open_file(path) as file:
+            return file.read()
 
     def read_own(self, path: Path, longest: int) -> bytes:
         """The content of a regular file of this user, no link, that has at most so many bytes.
@@ -143,7 +145,7 @@ class Machine:
 
     def reader(self, path: Path) -> BinaryIO:
         """A file, open for reading."""
-        return path.open("rb")
+        return open_file(path)
 
     def is_there(self, path: Path) -> bool:
         """Whether there is a file of this name."""
@@ -151,7 +153,7 @@ class Machine:
 
     def touched(self, path: Path) -> float:
         """When a file was written or touched last."""
-        with path.open("rb") as file:  # on a network folder, opening asks the server
+        with open_file(path) as file:  # on a network folder, opening asks the server
             return os.fstat(file.fileno()).st_mtime
 
     def untouched_for(self, path: Path) -> float:

@@ -11,6 +11,7 @@ The seat does not know its environment. The environment hands it what seats subm
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -411,7 +412,7 @@ class Regulator(EmptySeat):
         if self._kind != TALK:
             self._paid.update({i: fine for i, fine in self._owed.items() if fine})
             if self.settings.reward == "fines":
-                self.reward = sum(self._owed.values())
+                self.reward = math.fsum(self._owed.values())
         release = Release(self._kind, self._speakers, self._held, self._vetoed, self._flags, self._owed)
         self._clear_level()
         return release

@@ -107,9 +107,9 @@ def test_a_run_is_not_continued_with_changed_prompts(path, server, tmp_path):
     folder = tmp_path / "run"
     assert with_model(path, server, folder, "--max-calls", 3, "--pack", pack).exit_code == 130
     (pack / "summary.jinja").write_text((pack / "summary.jinja").read_text() + "\nBe brief.")
-    from llm_coop_envs.policies.llm.playing.packs import load_pack
+    from llm_coop_envs.policies.llm.playing.packs import _load_pack
 
-    load_pack.cache_clear()
+    _load_pack.cache_clear()
     assert_sentence(with_model(path, server, folder, "--pack", pack), "begun with other prompts", "hash")
 
 

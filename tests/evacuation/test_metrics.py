@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_coop_envs.evacuation.metrics import MEASURES, balance, episode_metrics, listeners, round_rows, rounds_of
+from llm_coop_envs.evacuation.metrics import MEASURES, balance, episode_metrics, round_rows, rounds_of
 from llm_coop_envs.evacuation.scripted import NearestExit, SharingReports
 from llm_coop_envs.evacuation_v0 import parallel_env
 from llm_coop_envs.policies import play
@@ -71,6 +71,7 @@ def test_an_episode_worked_out_by_hand():
         "rounds": 6,
         "escaped": 2,
         "disabled": 0,
+        "taken_out": 0,
         "left_inside": 1,
         "never_left": 1,
         "escaped_round_5": 1,
@@ -115,15 +116,14 @@ def test_rows():
 
 
 def test_later_speakers_count_as_heard_only_where_they_are():
-    start, rounds = rounds_of(EVENTS)
-    assert listeners(start, rounds[0]) == {0, 2}
-    assert listeners(start, rounds[1]) == {1}
-    in_order = {**start, "settings": {**start["settings"], "hear_later_speakers": False}}
+    def listeners(**settings):
+        start = {**START, "settings": {**START["settings"], **settings}}
+        return [set(round_.listeners) for round_ in rounds_of([start, *EVENTS[1:]])[1]][:2]
+
+    assert listeners() == [{0, 2}, {1}]
     # In round 2 person 2 speaks after person 1.
-    assert listeners(in_order, rounds[0]) == {0, 2}
-    assert listeners(in_order, rounds[1]) == set()
-    together = {**in_order, "settings": {**in_order["settings"], "talk_mode": "simultaneous"}}
-    assert listeners(together, rounds[1]) == {1}
+    assert listeners(hear_later_speakers=False) == [{0, 2}, set()]
+    assert listeners(hear_later_speakers=False, talk_mode="simultaneous") == [{0, 2}, {1}]
 
 
 def test_the_disabled_are_neither_out_nor_inside():

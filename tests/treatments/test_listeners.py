@@ -50,7 +50,7 @@ def test_whoever_is_named_is_told_once_when_the_talk_is_over():
 @pytest.mark.parametrize("seed", range(4))
 def test_mentions_are_told_no_sooner_in_the_parallel_form(seed):
     given = {"players": 9, "session": "single", "talk_turns": 2, "audience": "neighbours", "hearers": 2}
-    words = {f"player_{i}": f"player_{(i * 4 + 1) % 9}, listen" for i in range(9)}
+    words = {f"player_{i}": f"player_{(i + 1) % 9}, listen" for i in range(9)}
     env = kbc_v0.parallel_env(listeners=MENTIONS, record=True, **given)
     found = noted(env, words, seed)
     talks = {event["step"]: event["talk"] for event in env.events if event["type"] == "message"}

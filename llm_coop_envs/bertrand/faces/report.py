@@ -288,7 +288,9 @@ class BertrandSection(ScenarioSection[PriceHistory]):
             Curve(label="", x=[len(e.prices)], y=[float(e.means[-1])], color=played.color, marked=True) for e in ended
         ]
         firms, n = played.condition.settings["firms"], len(played.episodes)
-        label = f"here, {played.who}: {f'mean of {firms} firms' if firms > 1 else 'one firm'} (n = {n})"
+        has_leavers = any(episode.later for episode in played.episodes)
+        whose = f"mean of {firms} firms, later of those left" if has_leavers else f"mean of {firms} firms"
+        label = f"here, {played.who}: {whose if firms > 1 else 'one firm'} (n = {n})"
         curves.append(_mean_curve(played, label))
         paths = self._published_for(played)
         for path in paths:

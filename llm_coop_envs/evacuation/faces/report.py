@@ -300,7 +300,7 @@ class EvacuationSection(ScenarioSection[Escape]):
         if any(self._is_published_run(other, seed) for other in self.conditions for seed in other.seeds):
             candidates = [self.published_run["seed"]]
         else:
-            # In the first condition's order: [0, 7, 8] and [7, 0, 9] both show seed 0, the same room in every condition.
+            # In the first condition's order: [0, 7, 8] and [7, 0, 9] both show the room of seed 0.
             first_seeds = self.conditions[0].seeds
             candidates = [seed for seed in first_seeds if all(seed in other.seeds for other in self.conditions)]
         return next((seed for seed in candidates if seed in played.seeds), played.seeds[0])

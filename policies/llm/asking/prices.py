@@ -17,6 +17,7 @@ import yaml
 from llm_coop_envs.errors import LlmCoopError
 from llm_coop_envs.policies.llm.chat import LOCAL, ChatRequest, Usage
 from llm_coop_envs.util.checks import suggestion
+from llm_coop_envs.util.opening import DAMAGED, read_file
 
 MILLION = 1_000_000
 _EXAMPLE = "a line is such as 'openai/gpt-4o-mini: {input: 0.15, output: 0.60}', in US dollars per million tokens"
@@ -94,8 +95,8 @@ class PriceList:
         if path is None:
             return cls({})
         try:
-            data = yaml.safe_load(path.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+            data = yaml.safe_load(read_file(path).decode())
+        except (OSError, yaml.YAMLError, *DAMAGED) as error:
             raise PriceError(f"{path}: cannot be read ({error}); {_EXAMPLE}") from error
         if not isinstance(data, dict) or not data:
             raise PriceError(f"{path}: must map model names to prices; {_EXAMPLE}")

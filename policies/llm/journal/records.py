@@ -25,6 +25,7 @@ from llm_coop_envs.policies.llm.journal.questions import describe_difference
 from llm_coop_envs.policies.llm.totals import AnswerTotals
 from llm_coop_envs.storage.machine import HERE, Machine
 from llm_coop_envs.util.fastjson import dumps, loads
+from llm_coop_envs.util.opening import DAMAGED
 
 FORMAT = 1
 # In the table an error is a JSON string and an answer a JSON object: x'22' is a quotation mark.
@@ -261,7 +262,7 @@ def read_part(path: Path, answers: Answers, machine: Machine = HERE) -> PartRepo
         try:
             for line in commit.lines():
                 _count_line(line, report, answers, pending)
-        except (KeyError, TypeError, ValueError) as error:
+        except DAMAGED as error:
             report.gaps.append(Gap(commit.start, commit.end, False, f"holds an invalid line ({error!r})"))
     for unsettled in pending.values():
         for tokens, usd in unsettled:
@@ -290,6 +291,8 @@ def _count_line(line: Any, report: PartReport, answers: Answers, pending: _Pendi
     unsettled = pending.get(name)
     reserved = unsettled.pop() if unsettled else (0, 0.0)
     key, claim = RequestKey(*name), line.get("claim", 0)
+    if not 0 <= claim < 1 << 31:
+        raise ValueError(f"claim {claim}")
     if kind == "failed":
         error = line["error"]
         report.errors[error["kind"]] += 1
