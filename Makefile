@@ -10,7 +10,7 @@ SHIPPED := $(basename $(notdir $(wildcard benchmarks/studies/*.yaml)))
 # Those of rules alone: learners have a study of their own, and so has a real model.
 STUDIES := $(filter-out collusion_comparison heterogeneity_q_learning klein local_model,$(SHIPPED))
 
-.PHONY: demo studies front demo-llm studies-llm test test-all test-llm test-lowest test-rl test-ray fuzz lines lint pictures docked published clean
+.PHONY: demo studies front demo-llm studies-llm test simulate test-all test-llm test-lowest test-rl test-ray fuzz lines lint pictures docked published clean
 
 # The shipped study, played and reported on. Run again, it finds everything there.
 demo: $(VENV)/.study
@@ -48,6 +48,11 @@ test: $(VENV)/.dev
 # Also what takes minutes and seldom says more: a hundred kills, all archived sessions.
 test-all: $(VENV)/.dev
 	$(BIN)/python -m pytest -q -n auto --dist loadfile
+
+# Runs of several parts in simulated worlds, with every fault; 20 minutes of a core. SIMULATED=100000 plays more seeds.
+SIMULATED ?= 40000
+simulate: $(VENV)/.dev
+	PYTHONPATH=tests/tools $(BIN)/python -W ignore tests/tools/simulated_runs.py $(SIMULATED)
 
 # The lowest versions that pyproject.toml allows, where they install (Python 3.10 and 3.11). Pictures are compared with
 # the newest pygame's.

@@ -12,6 +12,7 @@ answer beside the socket's name.
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import re
@@ -30,6 +31,7 @@ from typing import Any
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.runs.steering import Steering
 from llm_coop_envs.storage.files import read_json, write_json
+from llm_coop_envs.storage.machine import HERE, Machine
 
 POINTER = ".control-"
 LEFT = ".order-"
@@ -89,16 +91,12 @@ def listen_for_orders(folder: Path, part: str, steering: Steering) -> Iterator[s
     """
     pointer, order_path = folder / f"{POINTER}{part}.json", folder / f"{LEFT}{part}.json"
     name = secrets.token_hex(8)
-    pointer_data = {"name": name, "host": socket.gethostname(), "pid": os.getpid()}
-
-    def look() -> None:
-        order = _take_order(order_path)
-        if order is not None:
-            write_json(pointer, {**pointer_data, "answered": order.get("number"), "answer": _obey(steering, order)})
+    pointer_data = {"name": name, "host": socket.gethostname(), "machine": HERE.name, "pid": os.getpid()}
 
     with contextlib.ExitStack() as opened:
         try:
             order_path.unlink(missing_ok=True)  # an order for a session that is gone
+            look = functools.partial(obey_order_left, folder, part, steering, pointer_data)
             opened.enter_context(answer_orders(name, steering, look))
             write_json(pointer, pointer_data)
         except (OSError, RunError) as error:
@@ -106,6 +104,16 @@ def listen_for_orders(folder: Path, part: str, steering: Steering) -> Iterator[s
             return
         opened.callback(pointer.unlink, missing_ok=True)
         yield ""
+
+
+def obey_order_left(
+    folder: Path, part: str, steering: Steering, pointer_data: Mapping[str, Any], machine: Machine = HERE
+) -> None:
+    """Obey an order that was left for a session as a file, and answer beside the name of its socket."""
+    order = _take_order(folder / f"{LEFT}{part}.json", machine)
+    if order is not None:
+        answer = {**pointer_data, "answered": order.get("number"), "answer": _obey(steering, order)}
+        machine.write_whole(folder / f"{POINTER}{part}.json", json.dumps(answer, allow_nan=False).encode())
 
 
 def read_sessions(folder: Path) -> list[dict[str, Any]]:
@@ -140,7 +148,9 @@ def order(folder: Path, message: Mapping[str, Any]) -> dict[str, dict[str, Any]]
         except RunError as error:
             wrong.append(str(error))
         except OSError:
-            continue  # the session was killed
+            # It was killed, or is in another container of the same name, where no socket of this one reaches.
+            if session.get("machine", HERE.name) != HERE.name:
+                far[session["part"]] = {**session, "number": secrets.token_hex(8)}
     for part, session in far.items():
         write_json(folder / f"{LEFT}{part}.json", {**message, "number": session["number"]})
     end = time.monotonic() + FAR_SECONDS
@@ -165,7 +175,7 @@ def query_sessions(folder: Path) -> dict[str, dict[str, Any]]:
     """
     statuses: dict[str, dict[str, Any]] = {}
     for session in read_sessions(folder):
-        if session["host"] != socket.gethostname():
+        if session["host"] != socket.gethostname() or not _is_heard(session):
             status = _poll_remote_session(folder, session)
             if status is not None:
                 statuses[session["part"]] = status
@@ -181,6 +191,11 @@ def query_sessions(folder: Path) -> dict[str, dict[str, Any]]:
                 )
                 status["devices"] += worker_status["devices"]
     return statuses
+
+
+def _is_heard(session: Mapping[str, Any]) -> bool:
+    """Whether a session of this host is reached by its socket, if it lives: one in another container may not be."""
+    return session.get("machine", HERE.name) == HERE.name or socket_path(session["name"]).exists()
 
 
 def ask(name: str, message: Mapping[str, Any]) -> dict[str, Any]:
@@ -235,7 +250,7 @@ def _poll_remote_session(folder: Path, session: Mapping[str, Any]) -> dict[str, 
     """The last status of a session on another machine, which is asked for the next one; `None` if it is silent."""
     path = folder / f"{LEFT}{session['part']}.json"
     try:
-        if time.time() - path.stat().st_mtime > FAR_SECONDS:
+        if HERE.untouched_for(path) > FAR_SECONDS:
             return None
     except OSError:
         with contextlib.suppress(OSError), path.open("x", encoding="utf-8") as file:
@@ -244,20 +259,18 @@ def _poll_remote_session(folder: Path, session: Mapping[str, Any]) -> dict[str, 
     return status if isinstance(status, dict) and "error" not in status else None
 
 
-def _take_order(path: Path) -> dict[str, Any] | None:
+def _take_order(path: Path, machine: Machine) -> dict[str, Any] | None:
     """Read and remove the order that this user left in a file; `None` if there is none."""
     claimed = path.with_suffix(".taken")
     try:
-        os.replace(path, claimed)
-        info = claimed.lstat()
-        if stat.S_ISREG(info.st_mode) and info.st_uid == os.getuid() and info.st_size <= _MOST_BYTES:
-            return read_json(claimed, str)
-    except (OSError, RunError):
+        machine.move(path, claimed)
+        order = json.loads(machine.read_own(claimed, _MOST_BYTES))
+    except (OSError, ValueError, RecursionError):
         return None
     finally:
         with contextlib.suppress(OSError):
-            claimed.unlink(missing_ok=True)
-    return None
+            machine.remove(claimed)
+    return order if isinstance(order, dict) else None
 
 
 def _obey(steering: Steering, order: Mapping[str, Any]) -> dict[str, Any]:

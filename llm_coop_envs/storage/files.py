@@ -9,6 +9,7 @@ import hashlib
 import io
 import json
 import os
+import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -52,7 +53,8 @@ def atomic_path(path: Path) -> Iterator[Path]:
     Raises:
         RunError: the file cannot be written.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}{TEMPORARY}")
+    # Processes of two containers that share the folder may have the same number.
+    temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}{TEMPORARY}")
     check_folder_inside(path.parent)
     try:
         try:

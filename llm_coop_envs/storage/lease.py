@@ -4,8 +4,13 @@ A lease only needs a file system on which two processes cannot both create a fil
 see `storage.lock`, end at once when their holder dies, but many shared folders do not carry them between machines.)
 
 The files of a lease are numbered, such as `it.1` and `it.2`; the holder is the one that the highest number names. A
-process that finds the holder dead creates the file with the next number, which only one process can. A holder on this
-machine is dead when its process has ended, one on another machine when it has sent no heartbeat for a minute.
+process that finds the holder dead creates the file with the next number, which only one process can, and empties the
+file of the holder, who so learns of it even where the folder shows new names late.
+
+A holder in this process's own namespace is dead when its process has ended. Elsewhere only its heartbeat counts: it is
+dead when it has been silent for a minute by the clock of the folder, and for half a minute by the clock of whoever
+looks, because clocks may be wrong. A holder that has not sent a heartbeat for a third of a minute therefore looks at
+its file before it does anything by its right (`Lease.holds`): it may have been stopped, or its machine asleep.
 """
 
 from __future__ import annotations
@@ -14,21 +19,20 @@ import contextlib
 import json
 import os
 import secrets
-import socket
-import sys
-import tempfile
-import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from llm_coop_envs.errors import RunError
-from llm_coop_envs.storage.files import cannot_write, write_whole
+from llm_coop_envs.storage.files import cannot_write
+from llm_coop_envs.storage.machine import HERE, Machine
 
-#: Seconds between heartbeats, and the seconds without one after which a holder on another machine counts as dead.
-HEARTBEAT, STALE = 10.0, 60.0
+#: Seconds between heartbeats; and for how long a holder elsewhere must have been silent to count as dead, by the clock
+#: of the folder, and by the clock of whoever looks.
+HEARTBEAT, STALE, WATCH = 10.0, 60.0, 30.0
+#: For how many seconds after a heartbeat its sender relies on its lease; shorter than `WATCH`.
+TRUST = 20.0
 _POLL = 0.05  # seconds
 
 
@@ -40,11 +44,19 @@ class Holder:
         name: the holder's name; `None` if it died before it could write it.
         process: its process and machine, in words.
         lives: whether it may still be running.
+        gone: whether it is known to have ended; false if it is only silent.
+        watched: whether it is silent, and being watched for a sign of life.
+        machine: the `Machine.name` of where it runs or ran.
+        kernel: its `Machine.kernel`.
     """
 
     name: str | None
     process: str
     lives: bool
+    gone: bool = False
+    watched: bool = False
+    machine: str | None = None
+    kernel: str | None = None
 
 
 class Lease:
@@ -53,21 +65,43 @@ class Lease:
     Args:
         path: the path of the lease's files without their numbers; its folder must exist.
         name: the name under which this process holds it.
+        machine: where this process runs.
+
+    Attributes:
+        number: the number of the file by which this process holds it; `None` if it does not. Whoever holds it later
+            has a higher one, unless it was released meanwhile.
     """
 
-    def __init__(self, path: Path, name: str = "") -> None:
+    def __init__(self, path: Path, name: str = "", machine: Machine = HERE) -> None:
         self._path = path
         self._name = name
+        self._machine = machine
         self._token = secrets.token_hex(8)
-        self._number: int | None = None
+        self._beaten = 0.0
+        self._disputed = False
+        self.number: int | None = None
 
     def holder(self) -> Holder | None:
         """The process that holds the lease, or held it last without releasing it; `None` if there is none."""
         numbers = self._numbers()
-        return _read(self._file(numbers[-1])) if numbers else None
+        return self._read(numbers[-1]) if numbers else None
 
-    def take(self) -> bool:
+    def settle_holder(self) -> Holder | None:
+        """The same, when it has become clear whether it lives; that takes half a minute if it is silent."""
+        while (found := self.holder()) is not None and found.watched:
+            self._machine.sleep(10 * _POLL)
+        return found
+
+    @property
+    def claim(self) -> int:
+        """The lease's number if a holder before was only silent, and may wake up; 0 if all of them surely ended."""
+        return (self.number or 0) if self._disputed else 0
+
+    def take(self, *, is_dead: bool = False) -> bool:
         """Try to take the lease; it is free if it has no holder or a dead one.
+
+        Args:
+            is_dead: whether it is known otherwise that its present holder is dead.
 
         Returns:
             Whether this process holds it now.
@@ -75,60 +109,104 @@ class Lease:
         Raises:
             RunError: its folder cannot be written.
         """
-        numbers = self._numbers()
-        if numbers and _read(self._file(numbers[-1])).lives:
-            return False
-        number = numbers[-1] + 1 if numbers else 1
         try:
-            descriptor = os.open(self._file(number), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
+            return self._take(is_dead)
         except FileExistsError:
             return False
         except OSError as error:
-            raise cannot_write(self._file(number), error) from error
-        with open(descriptor, "wb") as file:
-            file.write(self._content(**_this_process()))
-        # Since the numbers were listed, the lease may have been released and taken again with a lower number.
-        others = [other for other in self._numbers() if other != number]
-        if any(other > number or _read(self._file(other)).lives for other in others):
-            self._file(number).unlink(missing_ok=True)
+            raise cannot_write(self._path, error) from error
+
+    def _take(self, is_dead: bool) -> bool:
+        began = self._machine.now()
+        numbers = self._numbers()
+        top = numbers[-1] if numbers else 0
+        before = self._load(top) if numbers else {}
+        if before is None:
             return False
-        self._number = number
+        if numbers and not is_dead:
+            holder = self._read(top)
+            if holder.lives:
+                return False
+            self._disputed = bool(before.get("disputed")) or not holder.gone
+        descriptor = self._machine.create(self._file(top + 1))
+        try:
+            self._machine.write(descriptor, self._content(**self._this_process()))
+        finally:
+            self._machine.close(descriptor)
+        return self._took_over(top + 1, numbers, before, began=began, is_dead=is_dead)
+
+    def _took_over(
+        self, number: int, numbers: list[int], before: dict[str, Any], *, began: float, is_dead: bool
+    ) -> bool:
+        """Make sure that the lease had not changed hands when its new file was made, and tell the last holder."""
+        self.number, self._beaten = number, began
+        # It may have been released since the numbers were listed, and taken again with a lower number.
+        again = [other for other in self._numbers() if other != number]
+        changed = bool(numbers) and (
+            self._load(numbers[-1]) != before or (not is_dead and self._read(numbers[-1]).lives)
+        )
+        if changed or any(other > number or (other not in numbers and self._read(other).lives) for other in again):
+            self._machine.remove(self._file(number))
+            self.number = None
+            return False
+        for other in numbers:
+            with contextlib.suppress(FileNotFoundError):
+                self._machine.empty(self._file(other))
+        if not self.holds():  # stopped for so long that it may have been taken for dead
+            self.leave()
+            return False
         return True
+
+    def holds(self) -> bool:
+        """Whether this process surely still holds the lease; only an old heartbeat makes it look at its file."""
+        return self.number is not None and (self._machine.now() - self._beaten < TRUST or self.beat())
 
     def beat(self) -> bool:
         """Send a heartbeat.
 
         Returns:
-            Whether this process still holds the lease; a machine that slept may have lost it.
+            Whether this process still holds the lease; one that was stopped, or whose machine slept, may have lost it.
         """
-        if not self._is_mine():
+        number, now = self.number, self._machine.now()
+        try:
+            if number is None or not self._is_mine():
+                return False
+            self._machine.touch(self._file(number))
+        except FileNotFoundError:
             return False
-        assert self._number is not None
-        with contextlib.suppress(OSError):
-            os.utime(self._file(self._number))
+        except OSError:  # nobody can say; others see no sign of life
+            return self._machine.now() - self._beaten < TRUST
+        self._beaten = now
         return True
 
     def release(self) -> None:
         """Give up the lease and remove its files."""
         if self._is_mine():
-            for number in self._numbers():  # in rising order: the file that holds the lease is removed last
-                self._file(number).unlink(missing_ok=True)
-        self._number = None
+            assert self.number is not None
+            for number in range(1, self.number + 1):  # in rising order: the file that holds the lease is removed last
+                self._machine.remove(self._file(number))
+        self.number = None
 
     def leave(self) -> None:
         """Give up the lease, but keep its file, which tells the next process this holder's name."""
         if self._is_mine():
-            assert self._number is not None
-            write_whole(self._file(self._number), self._content())
-        self._number = None
+            assert self.number is not None
+            self._machine.write_whole(self._file(self.number), self._content(machine=self._machine.name))
+        self.number = None
 
     def _is_mine(self) -> bool:
-        if self._number is None or self._numbers()[-1:] != [self._number]:
+        if self.number is None or self._numbers()[-1:] not in ([], [self.number]):
             return False
-        return bool(_load(self._file(self._number)).get("token") == self._token)
+        return (self._load(self.number) or {}).get("token") == self._token
 
     def _content(self, **fields: Any) -> bytes:
-        return json.dumps({"name": self._name, "token": self._token, **fields}).encode()
+        disputed = {"disputed": True} if self._disputed else {}
+        return json.dumps({"name": self._name, "token": self._token, **disputed, **fields}).encode()
+
+    def _this_process(self) -> dict[str, Any]:
+        machine, process = self._machine, self._machine.process()
+        where = {"machine": machine.name, "kernel": machine.kernel, "host": machine.host}
+        return {**where, "pid": process, "started": machine.start_time(process)}
 
     def _file(self, number: int) -> Path:
         return self._path.with_name(f"{self._path.name}.{number}")
@@ -137,44 +215,79 @@ class Lease:
         """The numbers of the lease's files, in rising order."""
         prefix = f"{self._path.name}."
         with contextlib.suppress(FileNotFoundError):
-            suffixes = [name[len(prefix) :] for name in os.listdir(self._path.parent) if name.startswith(prefix)]
+            names = self._machine.names(self._path.parent)
+            suffixes = [name[len(prefix) :] for name in names if name.startswith(prefix)]
             return sorted(int(suffix) for suffix in suffixes if suffix.isdecimal())
         return []
 
+    def _read(self, number: int) -> Holder:
+        """The holder that a file names; one that is listed and gone may have been replaced by what is not shown yet."""
+        try:
+            content = self._load(number)
+        except OSError:
+            content = None
+        if content is None:
+            return Holder(name=None, process="another process", lives=True)
+        name, process, where = content.get("name"), content.get("pid"), content.get("machine")
+        if content and process is None:
+            return Holder(name=name, process="nobody", lives=False, gone=True, machine=where)
+        runs = None
+        if process is not None and where == self._machine.name:
+            runs = self._machine.runs(process, content.get("started") or "")
+        lives, watched = (runs, False) if runs is not None else self._beats(self._file(number))
+        described = f"process {process} on {content.get('host')}" if content else "another process"
+        return Holder(
+            name=name,
+            process=described,
+            lives=lives,
+            gone=runs is False,
+            watched=watched,
+            machine=where,
+            kernel=content.get("kernel"),
+        )
+
+    def _load(self, number: int) -> dict[str, Any] | None:
+        """The content of a file; empty if its writer has not written it yet, or was told of a later one."""
+        try:
+            content = json.loads(self._machine.read(self._file(number)))
+        except FileNotFoundError:
+            return None
+        except ValueError:
+            return {}
+        return content if isinstance(content, dict) else {}
+
+    def _beats(self, path: Path) -> tuple[bool, bool]:
+        """Whether a holder elsewhere may live, and whether it is being watched for a sign of life."""
+        machine = self._machine
+        try:
+            stamp = machine.touched(path)
+            # A sign of life from the future says that clocks differ.
+            silent = not -HEARTBEAT < machine.untouched_for(path) < STALE
+        except FileNotFoundError:
+            return True, False
+        except OSError:
+            return True, True
+        now = machine.now()
+        if machine.watched.get(path, (None, 0.0))[0] != stamp:
+            machine.watched[path] = stamp, now
+        return not silent or now - machine.watched[path][1] < WATCH, silent and now - machine.watched[path][1] < WATCH
+
 
 @contextlib.contextmanager
-def hold_lease(path: Path) -> Iterator[None]:
+def hold_lease(path: Path, machine: Machine = HERE) -> Iterator[Lease]:
     """Wait for a lease, and hold it during the block.
 
     Raises:
         RunError: the folder cannot be written.
     """
-    lease = Lease(path)
+    lease = Lease(path, machine=machine)
     while not lease.take():
-        time.sleep(_POLL)
+        machine.sleep(_POLL)
     try:
-        with heartbeat(lease.beat):
-            yield
+        with machine.repeat(lease.beat, HEARTBEAT):
+            yield lease
     finally:
         lease.release()
-
-
-@contextlib.contextmanager
-def heartbeat(beat: Callable[[], object]) -> Iterator[None]:
-    """Call `beat` every `HEARTBEAT` seconds in a thread, until the block ends."""
-    ended = threading.Event()
-
-    def keep_beating() -> None:
-        while not ended.wait(HEARTBEAT):
-            beat()
-
-    thread = threading.Thread(target=keep_beating, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        thread.join()
 
 
 def check_leases(folder: Path) -> None:
@@ -198,69 +311,3 @@ def check_leases(folder: Path) -> None:
     finally:
         with contextlib.suppress(OSError):
             probe.unlink()
-
-
-def _read(path: Path) -> Holder:
-    """The holder that a lease's file names."""
-    content = _load(path)
-    name, process, host = content.get("name"), content.get("pid"), content.get("host")
-    if content and process is None:
-        return Holder(name=name, process="nobody", lives=False)
-    is_local = content.get("machine") == _machine() and sys.platform != "win32"
-    # Process numbers are used again: a local holder lives if a process with its number and its start time does.
-    lives = _start_time(process) == content.get("started") if is_local else _beats(path)
-    return Holder(name=name, process=f"process {process} on {host}" if content else "another process", lives=lives)
-
-
-def _load(path: Path) -> dict[str, Any]:
-    """The content of a lease's file; empty while it is being written, or if its writer died meanwhile."""
-    with contextlib.suppress(OSError, ValueError):
-        content = json.loads(path.read_bytes())
-        return content if isinstance(content, dict) else {}
-    return {}
-
-
-def _beats(path: Path) -> bool:
-    """Whether a lease's file was touched in the last minute, by the clock of the machine that serves the folder."""
-    try:
-        with tempfile.NamedTemporaryFile(dir=path.parent) as probe:
-            return os.stat(probe.name).st_mtime - path.stat().st_mtime < STALE
-    except OSError:
-        return path.exists()
-
-
-def _this_process() -> dict[str, Any]:
-    process = os.getpid()
-    return {"machine": _machine(), "host": socket.gethostname(), "pid": process, "started": _start_time(process)}
-
-
-def _machine() -> str:
-    """The name of this machine and its boot: process numbers mean nothing on another machine or after a restart."""
-    try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-    except OSError:
-        boot = ""
-    return f"{socket.gethostname()} {boot}"
-
-
-def _start_time(process: Any) -> str | None:
-    """The start time of a process on this machine, in clock ticks since boot on Linux.
-
-    Returns:
-        `None` if it does not run; an empty string where the system has no `/proc` to tell the time.
-    """
-    try:
-        # The second field, the program's name, may hold spaces and parentheses: "12 (a) b) S 1 ...".
-        state, *fields = Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-    except OSError:
-        if Path("/proc/self/stat").exists():
-            return None
-    else:
-        return None if state in "ZX" else fields[18]
-    try:
-        os.kill(process, 0)
-    except PermissionError:
-        return ""
-    except (ProcessLookupError, OverflowError, TypeError):
-        return None
-    return ""

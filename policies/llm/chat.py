@@ -31,6 +31,7 @@ ErrorKind = Literal[
     "form",
     "content_filter",
     "context_too_long",
+    "lost",
 ]
 
 #: The prefix of models that this machine serves itself.
@@ -306,6 +307,10 @@ class BudgetReached(RunStopped):
 
 class EndpointStopped(RunStopped):
     """The endpoint refuses the run (key, quota, request) or has not answered in any attempt."""
+
+
+class ClaimLost(LlmCoopError, RuntimeError):
+    """Another part of the run has taken an episode over; this one asks nothing for it any more."""
 
 
 class NotInJournal(LlmCoopError, RuntimeError):

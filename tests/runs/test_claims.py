@@ -11,11 +11,13 @@ from model_studies import SHORT, answering, asking, play, study_with_model
 from small import command, contents, small_study
 
 from llm_coop_envs.errors import RunError
+from llm_coop_envs.policies.llm.chat import ClaimLost
 from llm_coop_envs.policies.llm.journal import JournalError, read_run
 from llm_coop_envs.runs.claims import Claims
 from llm_coop_envs.runs.folder import make_run, open_run
 from llm_coop_envs.runs.model_access import ModelAccess
 from llm_coop_envs.runs.runner import run_study
+from llm_coop_envs.storage import lease
 from llm_coop_envs.storage.folder import COMPLETE
 from llm_coop_envs.storage.lock import lock_folder
 
@@ -85,14 +87,19 @@ def test_a_run_that_is_not_shared_is_left_alone(tmp_path):
         pass
 
 
-def test_a_part_that_was_silent_too_long_does_not_write(run):
+def test_a_part_that_was_silent_too_long_does_not_write(run, monkeypatch):
     one = Claims(run, "a")
     assert one.claim((0, 1))
-    one.check((0, 1))
+    name = f"{run.conditions[0].name}/1"
+    assert one.number(name) == 0, "nobody disputed it"
     held = next((run.folder / "claims").rglob("1.1"))
     held.with_name("1.2").write_text(held.read_text())
-    with pytest.raises(RunError, match="seed 1: another part took it over"):
-        one.check((0, 1))
+    assert one.number(name) == 0, "its own heartbeat is young"
+    monkeypatch.setattr(lease, "TRUST", 0.0)
+    for _ in range(2):
+        with pytest.raises(ClaimLost, match="/1: another part took it over"):
+            one.number(name)
+        monkeypatch.undo()  # what was lost stays lost
     one.close()
 
 
@@ -110,7 +117,6 @@ def test_rules_are_shared_too(run, tmp_path):
     assert last.played == 1
     run_study(small_study(), tmp_path / "whole")
     assert contents(run.folder) == contents(tmp_path / "whole")
-    assert not list((run.folder / "claims").rglob("[0-9]*"))
 
 
 def test_a_part_that_looks_just_before_another_ends_the_run_has_not_stopped(run, monkeypatch):

@@ -180,7 +180,6 @@ def check_parts(folder, whole, parts, kills, seed):
     assert len(server.asked) == sum(report.answers for report in reports) == questions
     assert not any(report.gaps or report.double for report in reports)
     assert sum(server.asked.values()) - questions <= sum(report.lost for report in reports) <= AT_ONCE * killed
-    assert not list((folder / "claims").rglob("[0-9]*"))
     return killed
 
 

@@ -10,7 +10,22 @@ from llm_tools import ENVIRONMENT
 
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.storage import lease as room
-from llm_coop_envs.storage.lease import HEARTBEAT, STALE, Lease, check_leases, hold_lease
+from llm_coop_envs.storage.lease import HEARTBEAT, STALE, TRUST, WATCH, Lease, check_leases, hold_lease
+from llm_coop_envs.storage.machine import Machine
+
+
+class Turned(Machine):
+    """This machine, its clock turned by hand."""
+
+    seconds_passed = 0.0
+
+    def now(self):
+        return self.seconds_passed
+
+    def later(self, seconds):
+        self.seconds_passed += seconds
+
+    sleep = later
 
 
 def left_by(path, **fields):
@@ -67,7 +82,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/stat"), reason="needs the times at which processes were started")
 def test_another_process_of_the_same_number_is_another_one(tmp_path):
-    file = left_by(tmp_path / "it", **room._this_process())
+    file = left_by(tmp_path / "it", **Lease(tmp_path / "it")._this_process())
     assert not Lease(tmp_path / "it").take()
     file.write_text(json.dumps({**json.loads(file.read_text()), "started": "1"}))
     assert Lease(tmp_path / "it").take()
@@ -75,15 +90,24 @@ def test_another_process_of_the_same_number_is_another_one(tmp_path):
 
 def test_a_machine_that_was_silent_for_a_minute_has_lost_it(tmp_path):
     file = left_by(tmp_path / "it")
-    first = Lease(tmp_path / "it")
+    machine = Turned()
+    first = Lease(tmp_path / "it", machine=machine)
     assert not first.take()
     assert first.holder().process == "process 7 on there"
     fresh, stale = (file.stat().st_mtime - seconds for seconds in (STALE - 2, STALE + 1))
     os.utime(file, (fresh, fresh))
     assert not first.take()
     os.utime(file, (stale, stale))
+    assert not first.take(), "the folder's clock may be wrong: it is watched for a sign of life"
+    assert first.holder().watched
+    machine.later(WATCH)
+    os.utime(file, (stale + 1, stale + 1))
+    assert first.holder().lives, "that was one"
+    machine.later(WATCH)
     assert first.take()
+    assert (file.read_bytes(), first.claim) == (b"", 2)
     assert STALE / HEARTBEAT == 6  # signs of life, before they are missed
+    assert TRUST < WATCH, "a holder looks at its file before anybody takes it over"
 
 
 def test_who_was_taken_over_notices(tmp_path):
@@ -100,28 +124,31 @@ def test_who_was_taken_over_notices(tmp_path):
 def test_a_file_that_is_just_being_written_has_a_holder(tmp_path):
     file = tmp_path / "it.1"
     file.touch()
-    mine = Lease(tmp_path / "it")
+    machine = Turned()
+    mine = Lease(tmp_path / "it", machine=machine)
     assert mine.holder().name is None
     assert not mine.take()
     os.utime(file, (0, 0))
+    assert mine.settle_holder().lives is False
+    assert machine.seconds_passed >= WATCH
     assert mine.take()
 
 
 def test_the_higher_number_gives_way_to_a_living_lower_one(tmp_path, monkeypatch):
     """Released by all and taken anew while somebody still looks at the old number."""
-    mine, other = Lease(tmp_path / "it"), Lease(tmp_path / "it")
+    machine = Turned()
+    mine, other = Lease(tmp_path / "it", machine=machine), Lease(tmp_path / "it")
     file = left_by(tmp_path / "it")
     os.utime(file, (0, 0))
-    look, read = mine._numbers, room._read
+    mine.settle_holder()
+    look, create = mine._numbers, machine.create
 
-    def read_then_lose_time(path):
-        monkeypatch.setattr(room, "_read", read)
-        holder = read(path)
+    def lose_time_then_create(path):
         file.unlink()
         assert other.take()
-        return holder
+        return create(path)
 
-    monkeypatch.setattr(room, "_read", read_then_lose_time)
+    monkeypatch.setattr(machine, "create", lose_time_then_create)
     assert look() == [1]
     assert not mine.take()
     assert other.beat()

@@ -31,12 +31,16 @@ def session(study, folder, url, part=None):
     run_study(plan, Path(folder), access=ModelAccess(endpoint={"base_url": url, "limits": limits}, part=part))
 
 
-def main():
-    # Likewise made before the fork: scenarios with their wordings, the policy with its prompts.
+def warm_up():
+    """Make before the fork what every session needs: scenarios with their wordings, the policy with its prompts."""
     for scenario in (bertrand_v0, evacuation_v0, kbc_v0):
         scenario.parallel_env().reset(seed=0)
     describe_models(with_players(parse_study(KBC, "study.yaml"), read_player("llm:scripted")))
     versions()
+
+
+def main():
+    warm_up()
     for line in sys.stdin:
         child = os.fork()
         if child == 0:

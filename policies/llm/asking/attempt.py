@@ -14,7 +14,7 @@ from llm_coop_envs.policies.llm.asking.dispatch import FOR_THE_POLICY
 from llm_coop_envs.policies.llm.asking.prices import Price, most_prompt_tokens
 from llm_coop_envs.policies.llm.asking.queue import Clock, Job
 from llm_coop_envs.policies.llm.asking.settling import settle
-from llm_coop_envs.policies.llm.chat import ChatClient, ChatError, ChatReply, ChatRequest, RunStopped
+from llm_coop_envs.policies.llm.chat import ChatClient, ChatError, ChatReply, ChatRequest, ClaimLost, RunStopped
 from llm_coop_envs.policies.llm.clients.endpoint import Endpoint
 from llm_coop_envs.policies.llm.clients.wire import FORMS
 from llm_coop_envs.policies.llm.journal import Journal
@@ -37,6 +37,7 @@ class Attempts:
         clock: time.
         notify: receives a sentence on anything odd about the provider's counts, once for each kind.
         stopped: returns why nothing may be sent any more, or `None`.
+        claim: returns the number of this process's claim on an episode; raises `ClaimLost` if it lost it.
         on_answer: receives each answer as soon as it arrives, before it is journalled.
     """
 
@@ -49,6 +50,7 @@ class Attempts:
     clock: Clock
     notify: Callable[[str], None]
     stopped: Callable[[], RunStopped | None]
+    claim: Callable[[str], int] = lambda _: 0
     on_answer: Callable[[ChatReply], None] = lambda _: None
     _warned: set[str] = field(default_factory=set)
 
@@ -62,6 +64,7 @@ class Attempts:
         Raises:
             ChatError: the attempt failed.
             RunStopped: the budget is used up, or the run has been stopped.
+            ClaimLost: another part of the run has taken the episode over; nothing was sent.
         """
         prompt, answer = self._upper_bounds(job.request)
         usd = self.price.upper_bound(prompt, answer) if self.price is not None else 0.0
@@ -70,6 +73,7 @@ class Attempts:
             stopped = self.stopped()
             if stopped is not None:
                 raise stopped
+            self.claim(job.key.episode)
             await self.journal.record_attempt(job.key, job.digest, tokens=reserved.tokens, usd=reserved.usd)
         except BaseException:
             self.ledger.cancel(reserved, sent=False)
@@ -78,6 +82,7 @@ class Attempts:
 
     async def _ask(self, job: Job, reserved: Reserved) -> ChatReply:
         """Ask the model, settle the reservation and journal the outcome."""
+        claim = await self._claim_again(job, reserved)
         self.counters.calls += 1
         # The same for all attempts at this question in this run only; the hash reveals nothing about the run.
         name = f"{self.journal.run} {job.key} {job.digest}".encode("utf-8", "replace")
@@ -100,11 +105,25 @@ class Attempts:
             self._warn(kind, sentence)
         self.ledger.settle(reserved, tokens=settled.tokens, usd=settled.usd)
         await self.journal.record_answer(
-            job.key, job.request, job.digest, settled.reply, tokens=settled.tokens, usd=settled.usd, form=form
+            *(job.key, job.request, job.digest, settled.reply),
+            tokens=settled.tokens,
+            usd=settled.usd,
+            form=form,
+            claim=claim,
         )
         self.counters.add(settled.reply)
         self.counters.spent = self.ledger.spent
         return settled.reply
+
+    async def _claim_again(self, job: Job, reserved: Reserved) -> int:
+        """Look at the claim again, just before sending: this process may have been stopped while it wrote."""
+        try:
+            return self.claim(job.key.episode)
+        except ClaimLost as lost:
+            self.ledger.cancel(reserved, sent=True)
+            error = ChatError(str(lost), kind="lost")
+            await self.journal.record_failure(job.key, job.request, job.digest, error, final=False)
+            raise
 
     def _release(self, reserved: Reserved, error: ChatError) -> None:
         """Close the reservation of a failed attempt; it counts in full if the provider may bill it."""

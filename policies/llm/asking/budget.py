@@ -97,6 +97,13 @@ class Ledger:
         self._open_usd += usd
         return reserved
 
+    def _take_back(self, reserved: Reserved) -> None:
+        """Undo `_set_aside`, as if nothing had been reserved."""
+        self.calls -= 1
+        self._open.remove(reserved)
+        self._open_tokens -= reserved.tokens
+        self._open_usd = self._open_usd - reserved.usd if self._open else 0.0
+
     def settle(self, reserved: Reserved, *, tokens: int, usd: float) -> None:
         """Replace a reservation by what was used."""
         self._open.remove(reserved)

@@ -11,7 +11,7 @@ import random
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies.llm.asking.attempt import Attempts
@@ -48,7 +48,7 @@ async def open_chat(
     endpoints: Endpoint | Sequence[Endpoint] = (),
     *,
     budget: Budget | None = None,
-    prices: Path | None = None,
+    prices: PriceList | None = None,
     part: str = "main",
     replay: Path | None = None,
     cache: Path | None = None,
@@ -57,6 +57,7 @@ async def open_chat(
     connect: Callable[[Endpoint], ChatClient] = connect_client,
     clock: Clock | None = None,
     generator: random.Random | None = None,
+    claim: Callable[[str], int] = lambda _: 0,
 ) -> AsyncIterator[OpenChat]:
     """Open the chat of a run. On exit, answers in flight are awaited and journalled.
 
@@ -64,8 +65,8 @@ async def open_chat(
         folder: the run's folder; its journal is created or continued.
         endpoints: the run's models; a request goes to the endpoint with its `model`.
         budget: limits on calls, tokens and dollars.
-        prices: a file of prices, see `PriceList.load`. Models that it lacks are looked up in litellm's table, if
-            litellm is installed, then in the table shipped with this package.
+        prices: the user's prices, or a file of them, see `PriceList.load`. Models that they lack are looked up in
+            litellm's table, if litellm is installed, then in the table shipped with this package.
         part: the part of the run that this process writes; all parts share the budget and the limits.
         replay: a run's folder to answer from. Then nothing is asked and `folder` is not touched.
         cache: a folder of answers shared between runs, see `Cache`.
@@ -74,6 +75,8 @@ async def open_chat(
         connect: makes clients.
         clock: time; the event loop's by default.
         generator: draws the pauses between attempts.
+        claim: returns the number of this process's claim on an episode, 0 where it was never disputed; raises
+            `ClaimLost` if another part has it now.
 
     Raises:
         SettingsError: two endpoints have the same model, a key is missing, or there is a budget in dollars and a price
@@ -97,7 +100,7 @@ async def open_chat(
                 stack.push_async_callback(clients[endpoint][-1].aclose)
         journal = Journal(folder, part)
         stack.push_async_callback(journal.close)
-        chat = LiveChat(journal, budget, shared, notify or _to_stderr)
+        chat = LiveChat(journal, budget, shared, notify or _to_stderr, claim)
         clock, generator = clock or asyncio.get_running_loop(), generator or random.Random()
         for endpoint, connected in clients.items():
             chat.add(endpoint, connected, price_of[endpoint.model], clock, generator)
@@ -110,7 +113,9 @@ async def open_chat(
             await chat.finish()
 
 
-async def check_chat(endpoints: Sequence[Endpoint], budget: Budget | None, prices: Path | None = None) -> None:
+async def check_chat(
+    endpoints: Sequence[Endpoint], budget: Budget | None, prices: Path | PriceList | None = None
+) -> None:
     """Check keys, libraries and prices before anything is written.
 
     Raises:
@@ -123,9 +128,9 @@ async def check_chat(endpoints: Sequence[Endpoint], budget: Budget | None, price
             await connect_client(address).aclose()
 
 
-def known_prices(endpoints: Sequence[Endpoint], prices: Path | None = None) -> dict[str, Price | None]:
-    """Look up the price of each endpoint's model, first in a file (see `PriceList.load`); `None` if not known."""
-    table = PriceList.load(prices)
+def known_prices(endpoints: Sequence[Endpoint], prices: Path | PriceList | None = None) -> dict[str, Price | None]:
+    """Look up the price of each endpoint's model, first among the user's; `None` if not known."""
+    table = prices if isinstance(prices, PriceList) else PriceList.load(prices)
     is_own = {endpoint.model: endpoint.base_url is not None and not endpoint.is_openai for endpoint in endpoints}
     return {model: table.price_for(model, own_server=own_server) for model, own_server in is_own.items()}
 
@@ -138,12 +143,20 @@ class LiveChat:
         notes: sentences for the user about the journal and missing prices.
     """
 
-    def __init__(self, journal: Journal, budget: Budget, cache: Cache | None, notify: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        journal: Journal,
+        budget: Budget,
+        cache: Cache | None,
+        notify: Callable[[str], None],
+        claim: Callable[[str], int] = lambda _: 0,
+    ) -> None:
         self.counters = RequestCounters()
         self.notes = journal.notes
         self._journal = journal
         self._cache = cache
         self._notify = notify
+        self._claim = claim
         self._routes: dict[str, tuple[Endpoint, Queue]] = {}
         self._dispatchers: list[Dispatcher] = []
         self._model_at: dict[str, str] = {}
@@ -179,6 +192,7 @@ class LiveChat:
                 clock=clock,
                 notify=self._notify,
                 stopped=lambda: self._stopped,
+                claim=self._claim,
             )
             dispatcher = Dispatcher(
                 queue=queue,
@@ -222,6 +236,11 @@ class LiveChat:
         digest = request.digest()
         recorded = self._journal.answers.find(key, request, digest)
         if recorded is not None:
+            claim = self._claim(key.episode)
+            if claim > self._journal.answers.claim_of(key):
+                # Whoever asked this may have been stopped, and may still record another answer: this one was used.
+                copy_fields: dict[str, Any] = {"tokens": 0, "usd": 0.0, "source": "part", "claim": claim}
+                await self._journal.record_answer(key, request, digest, recorded, **copy_fields)
             self.counters.replayed += 1
             return recorded
         pending = self._pending.get(key)
@@ -242,6 +261,15 @@ class LiveChat:
     def most(self) -> int:
         """The most requests that may be in flight at the same time, at all endpoints together."""
         return sum(dispatcher.limits.most for dispatcher in self._dispatchers)
+
+    @property
+    def most_each(self) -> int:
+        """The most requests that any model's endpoint takes at the same time."""
+        queues = [queue for _, queue in self._routes.values()]
+        return max(
+            (sum(taker.limits.most for taker in self._dispatchers if taker.queue is queue) for queue in queues),
+            default=1,
+        )
 
     def steer(self, *, paused: bool, most: int | None) -> None:
         """Send nothing new while `paused`, and keep at most `most` attempts at each endpoint in flight."""

@@ -11,10 +11,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
-import os
 import struct
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from llm_coop_envs.policies.llm.asking.budget import Budget, Ledger, Reserved, Used, budget_reached
 from llm_coop_envs.policies.llm.journal import Journal
@@ -22,7 +20,6 @@ from llm_coop_envs.policies.llm.journal.frames import GZIP, ZSTD
 from llm_coop_envs.policies.llm.journal.writer import MAIN
 from llm_coop_envs.storage.files import cannot_write
 from llm_coop_envs.storage.lease import Lease, hold_lease
-from llm_coop_envs.storage.lock import lock, unlock
 
 FILE = ".ledger"
 # The part's name; calls, tokens and dollars used; attempts, tokens and dollars reserved.
@@ -56,13 +53,14 @@ class SharedLedger(Ledger):
         own = journal.report
         super().__init__(budget, calls=own.calls, tokens=own.tokens, usd=own.usd)
         self._path = journal.path.with_name(FILE)
+        self._machine = journal.machine
         self._name = journal.part.encode()
         self._alarm: asyncio.TimerHandle | None = None
         self._live: list[bytes] = []
         self._looked_at = 0.0
         self._closed = False
         try:
-            self._descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o644)
+            self._descriptor = self._machine.open(self._path)
         except OSError as error:
             raise cannot_write(self._path, error) from error
         with self._locked():
@@ -80,15 +78,19 @@ class SharedLedger(Ledger):
     async def reserve(self, tokens: int, usd: float) -> Reserved:
         """Reserve the most that an attempt may use; see `Ledger.reserve`."""
         while True:
-            with self._locked():
+            with self._locked() as holds:
                 rows = self._rows()
                 self._add_up(rows)
                 obstacle = self._obstacle(tokens, usd)
                 if obstacle is None:
                     reserved = self._set_aside(tokens, usd)
                     self._write_own()
-                    return reserved
-            if not self._open:
+                    if holds():
+                        return reserved
+                    # This process was stopped for so long that others may have counted without it.
+                    self._take_back(reserved)
+                    self._write_own()
+            if obstacle is not None and not self._open:
                 self._see_who_plays()
                 if not any(row[4] and row[0].rstrip(b"\0") in self._live for row in rows):
                     raise budget_reached(obstacle)
@@ -123,7 +125,7 @@ class SharedLedger(Ledger):
             self._alarm.cancel()
         self._give_back()
         self._closed = True
-        os.close(self._descriptor)
+        self._machine.close(self._descriptor)
 
     def _give_back(self) -> None:
         self._alarm = None
@@ -140,8 +142,8 @@ class SharedLedger(Ledger):
         self.others = Used(calls, tokens, usd)
 
     def _rows(self) -> list[tuple[bytes, int, int, float, int, int, float]]:
-        size = os.fstat(self._descriptor).st_size
-        return list(_ROW.iter_unpack(os.pread(self._descriptor, size - size % _ROW.size, 0)))
+        content = self._machine.read_open(self._descriptor)
+        return list(_ROW.iter_unpack(content[: len(content) - len(content) % _ROW.size]))
 
     def _write_own(self) -> None:
         opened = len(self._open), self._open_tokens, self._open_usd
@@ -149,29 +151,31 @@ class SharedLedger(Ledger):
 
     def _write(self, number: int, *row: object) -> None:
         try:
-            os.pwrite(self._descriptor, _ROW.pack(*row), number * _ROW.size)
+            self._machine.write_at(self._descriptor, _ROW.pack(*row), number * _ROW.size)
         except OSError as error:
             raise cannot_write(self._path, error) from error
 
     def _see_who_plays(self) -> None:
         """Update which parts are being played, in the order of the rows."""
-        if self._live and time.monotonic() - self._looked_at < _LOOK / 2:
+        if self._live and self._machine.now() - self._looked_at < _LOOK / 2:
             return
         names = [row[0].rstrip(b"\0") for row in self._rows()]
         self._live = [name for name in names if name == self._name or self._lives(name.decode())]
-        self._looked_at = time.monotonic()
+        self._looked_at = self._machine.now()
 
     def _lives(self, part: str) -> bool:
-        holders = (Lease(self._path.with_name(f"{part}{suffix}.lock")).holder() for suffix in (ZSTD, GZIP))
+        paths = (self._path.with_name(f"{part}{suffix}.lock") for suffix in (ZSTD, GZIP))
+        holders = (Lease(path, machine=self._machine).holder() for path in paths)
         return any(holder is not None and holder.lives for holder in holders)
 
     @contextlib.contextmanager
-    def _locked(self) -> Iterator[None]:
-        if lock(self._descriptor, wait=True) is None:  # a folder without locks: slower
-            with hold_lease(self._path):
-                yield
+    def _locked(self) -> Iterator[Callable[[], bool]]:
+        """Keep the other parts out; yields what says whether they still are."""
+        if self._machine.lock(self._descriptor, wait=True) is None:  # a folder without locks: slower
+            with hold_lease(self._path, self._machine) as lease:
+                yield lease.holds
             return
         try:
-            yield
+            yield lambda: True
         finally:
-            unlock(self._descriptor)
+            self._machine.unlock(self._descriptor)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from llm_coop_envs.errors import MissingExtra, RunError
+from llm_coop_envs.storage.machine import HERE, Machine
 from llm_coop_envs.util.fastjson import loads
 from llm_coop_envs.util.opening import open_file
 
@@ -99,9 +100,13 @@ def explain_os_errors(path: Path, action: str = "written") -> Iterator[None]:
         ) from error
 
 
-def journal_files(folder: Path) -> list[Path]:
+def journal_files(folder: Path, machine: Machine = HERE) -> list[Path]:
     """The files of a run's journal, one for each part, sorted by name."""
-    return sorted(path for path in (folder / FOLDER).glob("*.jsonl.*") if path.name.endswith((ZSTD, GZIP)))
+    try:
+        names = machine.names(folder / FOLDER)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    return sorted(folder / FOLDER / name for name in names if name.endswith((ZSTD, GZIP)))
 
 
 def default_suffix() -> str:
@@ -130,14 +135,14 @@ def packer(suffix: str) -> Callable[[bytes], bytes]:
     return compress
 
 
-def read_commits(path: Path) -> Iterator[Commit | Gap]:
+def read_commits(path: Path, machine: Machine = HERE) -> Iterator[Commit | Gap]:
     """Read the commits of a part in order, and the gaps between readable ones.
 
     Raises:
         JournalError: it cannot be opened.
         MissingExtra: it is zstd, and the library is not installed.
     """
-    with explain_os_errors(path, "read"), open_file(path) as file:
+    with explain_os_errors(path, "read"), machine.reader(path) as file:
         yield from read_frames(file, suffix_of(path))
 
 

@@ -8,12 +8,12 @@ for the next sync after its write. So a slow disk delays answers, but not the se
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from llm_coop_envs.policies.llm.journal.frames import JournalError, explain_os_errors
+from llm_coop_envs.storage.machine import HERE, Machine
 
 # Seconds between two writes at least, so that hundreds of answers per second share them.
 APART = 0.005
@@ -28,10 +28,21 @@ class GroupCommit:
         path: the file, for messages.
         descriptor: the file, open for appending; the caller closes it.
         pack: compresses lines into a frame.
+        may_write: asked just before each write; a process that was stopped may have lost the file to another one.
+        machine: writes and syncs.
     """
 
-    def __init__(self, path: Path, descriptor: int, pack: Callable[[bytes], bytes]) -> None:
+    def __init__(
+        self,
+        path: Path,
+        descriptor: int,
+        pack: Callable[[bytes], bytes],
+        may_write: Callable[[], bool] = lambda: True,
+        machine: Machine = HERE,
+    ) -> None:
         self._path = path
+        self._may_write = may_write
+        self._machine = machine
         self._descriptor = descriptor
         self._pack = pack
         self._lines: list[bytes] = []
@@ -128,13 +139,15 @@ class GroupCommit:
     def _write(self, lines: list[bytes]) -> None:
         data = self._pack(b"".join(lines))
         with explain_os_errors(self._path):
+            if not self._may_write():
+                raise JournalError(f"{self._path}: another process took this part over; end this run")
             view = memoryview(data)
             while view:
-                view = view[os.write(self._descriptor, view) :]
+                view = view[self._machine.write(self._descriptor, view) :]
 
     def _sync(self) -> None:
         with explain_os_errors(self._path):
-            os.fsync(self._descriptor)
+            self._machine.sync(self._descriptor)
 
 
 def _release(waiting: _Waiting) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from llm_coop_envs.policies.llm.journal.frames import JournalError, explain_os_errors
 from llm_coop_envs.storage.lease import Lease
-from llm_coop_envs.storage.lock import lock, unlock
+from llm_coop_envs.storage.machine import HERE, Machine
 
 
 class PartLock:
@@ -22,6 +22,7 @@ class PartLock:
     Args:
         path: the journal file.
         descriptor: the journal file, open for writing.
+        machine: where this process runs.
 
     Attributes:
         took_over: a sentence on a dead process that held it before; `None` if there was none.
@@ -30,14 +31,19 @@ class PartLock:
         JournalError: another process writes this part.
     """
 
-    def __init__(self, path: Path, descriptor: int) -> None:
-        self._lease = Lease(path.with_name(path.name + ".lock"))
+    def __init__(self, path: Path, descriptor: int, machine: Machine = HERE) -> None:
+        self._lease = Lease(path.with_name(path.name + ".lock"), machine=machine)
         self._descriptor = descriptor
-        locked = lock(descriptor)
+        self._machine = machine
+        locked = machine.lock(descriptor)
         holder = self._lease.holder()
-        if locked is False or not self._lease.take():
+        # Who has this kernel, in whatever container, and not the lock, is dead.
+        is_dead = bool(locked) and holder is not None and holder.kernel == machine.kernel
+        if locked is not False and not is_dead:
+            holder = self._lease.settle_holder()
+        if locked is False or not self._lease.take(is_dead=is_dead):
             if locked:
-                unlock(descriptor)
+                machine.unlock(descriptor)
             holder_name = "another process" if holder is None else holder.process
             raise JournalError(
                 f"{path}: {holder_name} is writing it; "
@@ -53,14 +59,18 @@ class PartLock:
         """
         return self._lease.beat()
 
+    def holds(self) -> bool:
+        """Whether this process surely still holds the part; see `Lease.holds`."""
+        return self._lease.holds()
+
     def close(self) -> None:
         """Release the part; to be called before the file is closed."""
         self._lease.release()
-        unlock(self._descriptor)
+        self._machine.unlock(self._descriptor)
 
 
 @contextlib.contextmanager
-def open_part(path: Path) -> Iterator[tuple[int, PartLock]]:
+def open_part(path: Path, machine: Machine = HERE) -> Iterator[tuple[int, PartLock]]:
     """Open a part's file for appending, by this process alone; create it if it is missing.
 
     Yields:
@@ -70,25 +80,13 @@ def open_part(path: Path) -> Iterator[tuple[int, PartLock]]:
         JournalError: another process writes this part, or it cannot be written.
     """
     with explain_os_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        is_new = not path.exists()
-        flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0)
-        descriptor = os.open(path, flags, 0o644)
+        machine.make_folder(path.parent)
+        is_new = not machine.is_there(path)
+        descriptor = machine.open(path, os.O_APPEND)
     try:
-        with contextlib.closing(PartLock(path, descriptor)) as part_lock:
+        with contextlib.closing(PartLock(path, descriptor, machine)) as part_lock:
             if is_new:
-                _sync_folder(path.parent)
+                machine.sync_folder(path.parent)
             yield descriptor, part_lock
     finally:
-        os.close(descriptor)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make a new file's name survive a power cut, if the system can sync folders."""
-    if os.name != "posix":
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        machine.close(descriptor)

@@ -23,6 +23,7 @@ from llm_coop_envs.policies.llm.chat import ChatError, ChatReply, ChatRequest, N
 from llm_coop_envs.policies.llm.journal.frames import Gap, JournalError, journal_files, read_commits
 from llm_coop_envs.policies.llm.journal.questions import describe_difference
 from llm_coop_envs.policies.llm.totals import AnswerTotals
+from llm_coop_envs.storage.machine import HERE, Machine
 from llm_coop_envs.util.fastjson import dumps, loads
 from llm_coop_envs.util.opening import DAMAGED
 
@@ -104,13 +105,13 @@ class Answers:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._latest: dict[RequestKey, tuple[str, bytes]] = {}
+        self._latest: dict[RequestKey, tuple[str, bytes, int]] = {}
         self._bloom = bytearray(_BLOOM_BITS // 8)
         self._table = sqlite3.connect("", isolation_level=None, check_same_thread=False)
         self._execute("PRAGMA journal_mode=OFF")  # nothing is ever rolled back
         self._execute("PRAGMA locking_mode=EXCLUSIVE")
         # Rows are appended; only the index, a few bytes per row, is sorted by the key's hash.
-        self._execute("CREATE TABLE answers (mark INTEGER, key BLOB, digest TEXT, found BLOB)")
+        self._execute("CREATE TABLE answers (mark INTEGER, key BLOB, digest TEXT, found BLOB, claim INTEGER)")
         self._execute("CREATE INDEX places ON answers (mark)")
 
     def __del__(self) -> None:
@@ -140,18 +141,32 @@ class Answers:
             raise ChatError(outcome or "context too long", kind="context_too_long")
         return ChatReply.read(outcome)
 
-    def add(self, key: RequestKey, digest: str, outcome: ChatReply | str) -> bool:
-        """Add an answer, or an error's message, unless the decision already has an answer.
+    def has_answer(self, key: RequestKey) -> bool:
+        """Whether a decision has an answer."""
+        record = self._find_record(key)
+        return record is not None and not _is_error(record[1])
+
+    def claim_of(self, key: RequestKey) -> int:
+        """The number of the claim under which a decision's answer was recorded; 0 where there was no dispute."""
+        record = self._find_record(key)
+        return 0 if record is None else record[2]
+
+    def add(self, key: RequestKey, digest: str, outcome: ChatReply | str, claim: int = 0) -> bool:
+        """Add an answer, or an error's message, unless the decision already has an answer of this claim or a later one.
+
+        Two parts may have asked the same question, if one was stopped and the other took its episode over. The episode
+        was played on with what the later claim recorded.
 
         Returns:
             Whether it was added.
         """
         record = self._find_record(key)
         if record is not None:
-            if not _is_error(record[1]):
+            if claim < record[2] or (claim == record[2] and not _is_error(record[1])):
                 return False
+            self._latest.pop(key, None)
             self._delete(key)
-        self._latest[key] = digest, dumps(outcome if isinstance(outcome, str) else outcome.plain())
+        self._latest[key] = digest, dumps(outcome if isinstance(outcome, str) else outcome.plain()), claim
         byte, bit = _bloom_bit(key)
         self._bloom[byte] |= bit
         if len(self._latest) >= _FLUSH_AT:
@@ -175,14 +190,14 @@ class Answers:
             if answered[key[:4]] < key[4]:
                 self._delete(key)
 
-    def _find_record(self, key: RequestKey) -> tuple[str, bytes] | None:
-        """The digest of a decision's question and its answer or error as JSON; `None` if there is no record."""
+    def _find_record(self, key: RequestKey) -> tuple[str, bytes, int] | None:
+        """The digest of a decision's question, its answer or error as JSON, and the claim; `None` if there is none."""
         latest = self._latest.get(key)
         byte, bit = _bloom_bit(key)
         if latest is not None or not self._bloom[byte] & bit:
             return latest
-        row: tuple[str, bytes] | None = self._execute(
-            "SELECT digest, found FROM answers WHERE mark = ? AND key = ?", hash(key), dumps(tuple(key))
+        row: tuple[str, bytes, int] | None = self._execute(
+            "SELECT digest, found, claim FROM answers WHERE mark = ? AND key = ?", hash(key), dumps(tuple(key))
         ).fetchone()
         return row
 
@@ -192,8 +207,8 @@ class Answers:
     def _flush_latest(self) -> None:
         """Write the latest answers to the file."""
         self._execute("BEGIN")
-        for key, (digest, outcome) in self._latest.items():
-            self._execute("INSERT INTO answers VALUES (?, ?, ?, ?)", hash(key), dumps(tuple(key)), digest, outcome)
+        for key, record in self._latest.items():
+            self._execute("INSERT INTO answers VALUES (?, ?, ?, ?, ?)", hash(key), dumps(tuple(key)), *record)
         self._execute("COMMIT")
         self._latest.clear()
 
@@ -217,12 +232,13 @@ def _is_error(packed: bytes) -> bool:
     return packed.startswith(b'"')
 
 
-def read_run(folder: Path, answers: Answers | None = None) -> list[PartReport]:
+def read_run(folder: Path, answers: Answers | None = None, machine: Machine = HERE) -> list[PartReport]:
     """Read all parts of a run's journal.
 
     Args:
         folder: the run's folder.
         answers: receives the answers.
+        machine: reads the files.
 
     Returns:
         Totals and damage of each part.
@@ -232,14 +248,14 @@ def read_run(folder: Path, answers: Answers | None = None) -> list[PartReport]:
         MissingExtra: a part is zstd, and the library is not installed.
     """
     answers = Answers(folder) if answers is None else answers
-    return [read_part(path, answers) for path in journal_files(folder)]
+    return [read_part(path, answers, machine) for path in journal_files(folder, machine)]
 
 
-def read_part(path: Path, answers: Answers) -> PartReport:
+def read_part(path: Path, answers: Answers, machine: Machine = HERE) -> PartReport:
     """Read one part; see `read_run`."""
     report = PartReport(path=path)
     pending: _Pending = {}
-    for commit in read_commits(path):
+    for commit in read_commits(path, machine):
         if isinstance(commit, Gap):
             report.gaps.append(commit)
             continue
@@ -274,16 +290,19 @@ def _count_line(line: Any, report: PartReport, answers: Answers, pending: _Pendi
     # pending belong to killed sessions.
     unsettled = pending.get(name)
     reserved = unsettled.pop() if unsettled else (0, 0.0)
-    key = RequestKey(*name)
+    key, claim = RequestKey(*name), line.get("claim", 0)
     if kind == "failed":
         error = line["error"]
         report.errors[error["kind"]] += 1
         if error["maybe_paid"]:
             report.lose(*reserved)
         if line.get("final"):
-            answers.add(key, line["hash"], error["message"])
+            answers.add(key, line["hash"], error["message"], claim)
     elif kind == "answer":
         reply = ChatReply.read(line["reply"])
+        if line.get("from") == "part":
+            answers.add(key, line["hash"], reply, claim)
+            return
         if "form" in line:
             report.forms[line["request"]["model"]] = line["form"]
         report.tokens += line["tokens"]
@@ -294,6 +313,7 @@ def _count_line(line: Any, report: PartReport, answers: Answers, pending: _Pendi
             report.models[reply.model] += 1
         else:
             report.add(reply)
-        report.double += not answers.add(key, line["hash"], reply)
+        report.double += answers.has_answer(key)
+        answers.add(key, line["hash"], reply, claim)
     else:
         raise ValueError(f"type {kind!r}")

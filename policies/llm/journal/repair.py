@@ -11,8 +11,8 @@ from pathlib import Path
 from llm_coop_envs.policies.llm.journal.frames import Gap, explain_os_errors, journal_files
 from llm_coop_envs.policies.llm.journal.lock import PartLock
 from llm_coop_envs.policies.llm.journal.records import Answers, PartReport, read_part
-from llm_coop_envs.storage.files import atomic_path, write_whole
-from llm_coop_envs.util.opening import open_file
+from llm_coop_envs.storage.files import atomic_path
+from llm_coop_envs.storage.machine import HERE, Machine
 
 
 def describe(report: PartReport) -> list[str]:
@@ -40,14 +40,14 @@ def describe(report: PartReport) -> list[str]:
     return sentences
 
 
-def cut_back(path: Path, descriptor: int, tail: Gap) -> Path:
+def cut_back(path: Path, descriptor: int, tail: Gap, machine: Machine = HERE) -> Path:
     """Move a commit that was cut short from an open part into a separate file. No answer in it was ever used."""
     aside = path.with_name(f"{path.name}.torn-{tail.start}-{time.time_ns()}")
-    with explain_os_errors(path), open_file(path) as file:
+    with explain_os_errors(path), machine.reader(path) as file:
         file.seek(tail.start)
-        write_whole(aside, file.read(tail.size))
-        os.ftruncate(descriptor, tail.start)
-        os.fsync(descriptor)
+        machine.write_whole(aside, file.read(tail.size))
+        machine.cut(descriptor, tail.start)
+        machine.sync(descriptor)
     return aside
 
 
@@ -73,7 +73,7 @@ def _rewrite(report: PartReport) -> str:
     """Replace a damaged part by its readable commits; returns a sentence about it."""
     path = report.path
     aside = path.with_name(f"{path.name}.damaged-{time.time_ns()}")
-    with atomic_path(path) as temporary, open_file(path) as old, temporary.open("wb") as new:
+    with atomic_path(path) as temporary, HERE.reader(path) as old, temporary.open("wb") as new:
         for gap in report.gaps:
             new.write(old.read(gap.start - old.tell()))
             old.seek(gap.end)

@@ -72,7 +72,7 @@ class TextJournal:
             self._answers: dict[tuple[str, int], list[tuple[str, list[int], list[str]]]] = defaultdict(list)
             for path in sorted(self.path.parent.glob("*.jsonl.*[tz]")):
                 self._read(path, descriptor if path == self.path else None)
-            self._commits = GroupCommit(self.path, descriptor, packer(default_suffix()))
+            self._commits = GroupCommit(self.path, descriptor, packer(default_suffix()), self._lock.holds)
             opened.callback(self._commits.close)
             self._commits.write_now(dumps(opening_line("", part)) + b"\n")
             self._opened = opened.pop_all()
@@ -100,8 +100,6 @@ class TextJournal:
 
     async def add(self, question: CrowdQuestion, players: Sequence[int], texts: Sequence[str]) -> None:
         """Record answers and wait until they are on the disk."""
-        if not self._lock.beat():
-            self._commits.fail(f"{self.path}: another process took this part over; end this run")
         header = {"episode": question.episode, "step": question.step, "asked": question.digest}
         line = dumps({"type": "texts", **header, "players": list(players), "texts": list(texts)}) + b"\n"
         await self._commits.append(line, sync=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import platform
 import re
 import secrets
@@ -27,9 +28,10 @@ from llm_coop_envs.policies.llm.journal.frames import (
 )
 from llm_coop_envs.policies.llm.journal.group_commit import GroupCommit
 from llm_coop_envs.policies.llm.journal.lock import open_part
-from llm_coop_envs.policies.llm.journal.records import FORMAT, Answers, PartReport, read_run
+from llm_coop_envs.policies.llm.journal.records import FORMAT, Answers, PartReport, read_part, read_run
 from llm_coop_envs.policies.llm.journal.repair import cut_back
 from llm_coop_envs.storage.lease import HEARTBEAT
+from llm_coop_envs.storage.machine import HERE, Machine
 from llm_coop_envs.util.fastjson import dumps
 
 MAIN = "main"  # the part of a process that plays a run alone
@@ -43,6 +45,7 @@ class Journal:
     Args:
         folder: the run's folder.
         part: the part's name.
+        machine: where this process runs.
 
     Attributes:
         answers: all answers of the run.
@@ -58,21 +61,23 @@ class Journal:
         SettingsError: the part's name cannot be a file's name.
     """
 
-    def __init__(self, folder: Path, part: str = MAIN) -> None:
+    def __init__(self, folder: Path, part: str = MAIN, machine: Machine = HERE) -> None:
         check_part(part)
         self.answers = Answers(folder)
         self.part = part
+        self.machine = machine
         self.others: dict[str, PartReport] = {}
         self.notes: list[str] = []
         self._heart: asyncio.Task[None] | None = None
         self._closed = False
-        own = (path for path in journal_files(folder) if path.name.split(".", 1)[0] == part)
+        own = (path for path in journal_files(folder, machine) if path.name.split(".", 1)[0] == part)
         self.path = next(own, folder / FOLDER / f"{part}{default_suffix()}")
         with contextlib.ExitStack() as opened:
-            descriptor, self._lock = opened.enter_context(open_part(self.path))
+            descriptor, self._lock = opened.enter_context(open_part(self.path, machine))
             self.report = self._read(folder, descriptor)
             self.run = self.report.run or secrets.token_hex(8)
-            self._commits = GroupCommit(self.path, descriptor, packer(suffix_of(self.path)))
+            pack = packer(suffix_of(self.path))
+            self._commits = GroupCommit(self.path, descriptor, pack, self._lock.holds, machine)
             opened.callback(self._commits.close)
             self._commits.write_now(dumps(opening_line(self.run, part)) + b"\n")
             self._opened = opened.pop_all()
@@ -95,6 +100,7 @@ class Journal:
         usd: float,
         source: str | None = None,
         form: str | None = None,
+        claim: int = 0,
     ) -> None:
         """Record an answer and wait until it is on the disk.
 
@@ -105,15 +111,17 @@ class Journal:
             reply: the answer.
             tokens: tokens counted against the budget.
             usd: US dollars counted against the budget.
-            source: `"cache"` if no model was asked.
+            source: `"cache"` if no model was asked, `"part"` if another part of the run asked it.
             form: the form in which an answer of a JSON schema was requested.
+            claim: the number of this part's claim on the episode; 0 where none was ever disputed.
         """
-        optional = {name: value for name, value in (("from", source), ("form", form)) if value is not None}
+        fields = (("from", source), ("form", form), ("claim", claim or None))
+        optional = {name: value for name, value in fields if value is not None}
         line = self._line(
             "answer", key, digest, tokens=tokens, usd=usd, reply=reply.plain(), request=request.plain(), **optional
         )
         await self._commits.append(line, sync=True)
-        self.answers.add(key, digest, reply)
+        self.answers.add(key, digest, reply, claim)
 
     async def record_failure(
         self, key: RequestKey, request: ChatRequest, digest: str, error: ChatError, *, final: bool
@@ -139,7 +147,9 @@ class Journal:
 
     def _read(self, folder: Path, descriptor: int) -> PartReport:
         """Read all parts; move aside a commit of this part that was cut short. No answer in it was ever used."""
-        reports = read_run(folder, self.answers)
+        reports = read_run(folder, self.answers, self.machine)
+        if all(report.path != self.path for report in reports):  # made on another machine, and shown late
+            reports.append(read_part(self.path, self.answers, self.machine))
         for report in reports:
             if report.damage is not None:
                 raise JournalError(report.damage)
@@ -148,7 +158,7 @@ class Journal:
         self.answers.forget_refusals()
         own = next(report for report in reports if report.path == self.path)
         if own.torn is not None:
-            aside = cut_back(self.path, descriptor, own.torn)
+            aside = cut_back(self.path, descriptor, own.torn, self.machine)
             self.notes.append(
                 f"{self.path}: the last commit was cut short ({own.torn.size} bytes); it was moved to {aside.name}, "
                 "and what it held is asked again"
@@ -190,11 +200,16 @@ def check_part(part: str) -> None:
 
 def opening_line(run: str, part: str) -> dict[str, Any]:
     """Make the line with which a session begins."""
-    versions = {"llm-coop-envs": None, "python": platform.python_version()}
+    return {"type": "opened", "format": FORMAT, "run": run, "part": part, "time": _now(), "versions": _versions()}
+
+
+@functools.cache
+def _versions() -> dict[str, str | None]:
+    versions: dict[str, str | None] = {"llm-coop-envs": None, "python": platform.python_version()}
     for name in ("llm-coop-envs", *_LIBRARIES):
         with contextlib.suppress(metadata.PackageNotFoundError):
             versions[name] = metadata.version(name)
-    return {"type": "opened", "format": FORMAT, "run": run, "part": part, "time": _now(), "versions": versions}
+    return versions
 
 
 def _now() -> float:

@@ -4,8 +4,9 @@ import os
 import pytest
 
 from llm_coop_envs.policies.llm.journal import JournalError
-from llm_coop_envs.policies.llm.journal import lock as room
 from llm_coop_envs.policies.llm.journal.lock import PartLock
+from llm_coop_envs.storage import lease
+from llm_coop_envs.storage.machine import HERE
 
 
 @pytest.fixture
@@ -43,12 +44,13 @@ def test_one_holds_it_and_gives_it_up(part):
     assert lock().took_over is None
 
 
-def test_a_sign_of_life_from_another_machine_is_heeded(part):
+def test_a_sign_of_life_from_another_machine_is_heeded(part, monkeypatch):
     path, lock = part
     left_by(path)
     with pytest.raises(JournalError, match="process 7 on there is writing it"):
         lock()
     os.utime(beside(path), (0, 0))
+    monkeypatch.setattr(lease, "WATCH", 0.0)
     assert lock().took_over == "process 7 on there no longer writes it"
 
 
@@ -63,8 +65,8 @@ def test_who_was_taken_over_notices(part):
 
 def test_where_the_folder_has_no_locks_the_lease_alone_decides(part, monkeypatch):
     _, lock = part
-    monkeypatch.setattr(room, "lock", lambda descriptor: None)
-    monkeypatch.setattr(room, "unlock", lambda descriptor: None)
+    monkeypatch.setattr(HERE, "lock", lambda descriptor: None)
+    monkeypatch.setattr(HERE, "unlock", lambda descriptor: None)
     first = lock()
     with pytest.raises(JournalError, match="is writing it"):
         lock()

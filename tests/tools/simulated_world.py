@@ -1,0 +1,488 @@
+"""Simulated machines: processes, a clock, and a shared folder with faults; one seed decides everything.
+
+Each process is a thread, but only one runs at any time: it hands over at its calls of the file system and when it
+sleeps, to whom a generator draws. Files, time and processes are simulated; the code that uses them is the real one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import io
+import os
+import random
+import threading
+from pathlib import Path
+
+from llm_coop_envs.storage.files import cannot_write
+from llm_coop_envs.storage.machine import Machine
+
+OP_SECONDS = 0.002  # an operation of the file system takes up to so long
+FOREVER = 1e9
+
+
+class KilledError(BaseException):
+    """The process was killed."""
+
+
+class File:
+    """A file: what processes see of it, and what survives a power cut."""
+
+    __slots__ = ("content", "durable", "mtime", "writers")
+
+    def __init__(self):
+        self.content = bytearray()
+        self.durable = b""
+        self.writers = set()
+        self.mtime = 0.0
+
+
+class Process:
+    """A simulated process; `run` is its program."""
+
+    def __init__(self, world, name, host, namespace, run):
+        self.world, self.name, self.host, self.namespace = world, name, host, namespace
+        self.number = namespace * 1000 + len(world.processes) + 1
+        self.started = f"{world.now:.6f}"
+        self.wake = world.now
+        self.frozen = 0.0
+        self.killed = self.over = False
+        self.failure = None
+        self.run = run
+        self.turn = threading.Lock()
+        self.turn.acquire()
+        self.thread = threading.Thread(target=self._live, daemon=True)
+        world.processes.append(self)
+        self.thread.start()
+
+    def due(self):
+        return self.wake if self.killed else max(self.wake, self.frozen)
+
+    def _live(self):
+        self.turn.acquire()
+        try:
+            if not self.killed:
+                self.run(self)
+        except KilledError:
+            pass
+        except BaseException as error:
+            self.failure = error
+        self.over = True
+        self.world.unlock_all(self)
+        self.world.hand_over(self)
+
+
+class World:
+    """Everything that processes share.
+
+    Args:
+        seed: decides all that happens.
+
+    Attributes:
+        history: what happened, as (seconds, process, what).
+    """
+
+    def __init__(self, seed):
+        self.draw = random.Random(seed)
+        draw = self.draw.random
+        self.now = 1000.0
+        self.processes = []
+        self.events = []  # (time, callback)
+        self.history = []
+        self.files: dict[str, File] = {}
+        self.shown = {}  # path: (created at, host)
+        self.ghosts = {}  # path: (removed at, host)
+        self.renames = []
+        self.locks = {}
+        self.opened = {}
+        self.descriptors = 0
+        self.full = False
+        self.late = self.draw.choice((0.0, 0.0, 3.0, 25.0))
+        self.has_locks = draw() < 0.7
+        self.skew = {host: self.draw.choice((0.0, 0.0, 600.0, -600.0)) for host in "xyz"}
+        self.stamps_of_clients = draw() < 0.3
+        self.restless = self.draw.choice((0.02, 0.1, 0.3))
+        self.ended = threading.Event()
+
+    def note(self, process, what, *more):
+        self.history.append((self.now, getattr(process, "name", process), what, *more))
+
+    def at(self, seconds, act):
+        self.events.append((self.now + seconds, len(self.events), act))
+
+    # Who runs
+
+    def start(self):
+        """Run until every process is over."""
+        self.hand_over(None)
+        self.ended.wait()
+
+    def next_process(self):
+        """Whose turn it is; time passes if nobody is ready."""
+        while True:
+            while self.events and min(self.events)[0] <= self.now:
+                event = min(self.events)
+                self.events.remove(event)
+                event[2]()
+            living = [one for one in self.processes if not one.over]
+            ready = [one for one in living if one.due() <= self.now]
+            if ready:
+                return ready[0] if len(ready) == 1 else self.draw.choice(ready)
+            times = [one.due() for one in living] + [event[0] for event in self.events]
+            if not times or min(times) >= FOREVER:
+                return None
+            self.now = max(self.now, min(times))
+
+    def hand_over(self, current):
+        following = self.next_process()
+        if following is current and current is not None:
+            return
+        if following is None:
+            self.ended.set()
+        else:
+            following.turn.release()
+        if current is not None and not current.over:
+            current.turn.acquire()
+
+    def step(self, process):
+        """An operation: time passes, and somebody else may be next."""
+        if process.killed:
+            raise KilledError
+        self.now += OP_SECONDS * self.draw.random()
+        if self.draw.random() < self.restless or process.frozen > self.now:
+            self.hand_over_at(process, self.now)
+
+    def hand_over_at(self, process, when):
+        process.wake = when
+        self.hand_over(process)
+        if process.killed:
+            raise KilledError
+
+    # Faults
+
+    def kill(self, process):
+        if not process.over and not process.killed:
+            self.note(process, "is killed")
+            process.killed = True
+            process.wake = self.now
+            self.unlock_all(process)
+
+    def stop(self, process, seconds):
+        if not process.over:
+            self.note(process, f"is stopped for {seconds:.0f} s")
+            process.frozen = max(process.frozen, self.now + seconds)
+
+    def cut_power(self, host):
+        """All processes of a host end; what it wrote and did not sync is lost, or half of it is."""
+        self.note(host, "has a power cut")
+        for process in self.processes:
+            if process.host == host:
+                self.kill(process)
+        for file in self.files.values():
+            if host in file.writers:
+                durable = file.durable
+                cut = len(durable)
+                if file.content.startswith(durable):
+                    cut = self.draw.randint(cut, len(file.content))
+                    file.content = file.content[:cut]
+                else:
+                    file.content = bytearray(durable)
+                file.durable = bytes(file.content)
+                file.writers.discard(host)
+        for when, by, path, before in self.renames:
+            if by == host and self.now - when < 5.0 and self.draw.random() < 0.5:
+                self.note(host, "loses a rename", path)
+                if before is None:
+                    self.files.pop(path, None)
+                else:
+                    self.files[path] = before
+        self.renames.clear()
+
+    def unlock_all(self, process):
+        for path, owner in list(self.locks.items()):
+            if owner is process:
+                del self.locks[path]
+
+
+class SimulatedMachine(Machine):
+    """A machine as one simulated process sees it."""
+
+    def __init__(self, world, process):
+        super().__init__()
+        self.world, self.me = world, process
+
+    @property
+    def host(self):
+        return "box"  # all have the same host name
+
+    @property
+    def kernel(self):
+        return f"box {self.me.host}"
+
+    @property
+    def name(self):
+        return f"box {self.me.host} {self.me.namespace}"
+
+    def now(self):
+        return self.world.now
+
+    def sleep(self, seconds):
+        self.world.hand_over_at(self.me, self.world.now + seconds)
+
+    @contextlib.contextmanager
+    def repeat(self, act, seconds):
+        """Send heartbeats by the event loop, not by a thread."""
+        loop = asyncio.get_running_loop()
+
+        def act_and_wait():
+            nonlocal alarm
+            act()
+            alarm = loop.call_later(seconds, again)
+
+        def again():  # a thread is late now and then
+            nonlocal alarm
+            alarm = loop.call_later(3.0 * self.world.draw.random() ** 2, act_and_wait)
+
+        alarm = loop.call_later(seconds, again)
+        try:
+            yield
+        finally:
+            alarm.cancel()
+
+    def process(self):
+        return self.me.number
+
+    def start_time(self, process):
+        return self.me.started if process == self.me.number else None
+
+    def runs(self, process, started):
+        return any(
+            one.number == process and one.started == started and one.host == self.me.host and not one.over
+            and not one.killed and one.namespace == self.me.namespace
+            for one in self.world.processes
+        )  # fmt: skip
+
+    # Files
+
+    def _file(self, path):
+        self.world.step(self.me)
+        file = self.world.files.get(str(path))
+        if file is None:
+            raise FileNotFoundError(errno.ENOENT, "No such file", str(path))
+        return file
+
+    def _sees(self, path):
+        made, host = self.world.shown.get(path, (0.0, self.me.host))
+        return host == self.me.host or self.world.now - made >= self.world.late
+
+    def _stamp(self, file):
+        skew = self.world.skew[self.me.host] if self.world.stamps_of_clients else 0.0
+        file.mtime = self.world.now + skew
+
+    def _make(self, path):
+        file = self.world.files[str(path)] = File()
+        self.world.shown[str(path)] = self.world.now, self.me.host
+        self.world.ghosts.pop(str(path), None)
+        self._stamp(file)
+        return file
+
+    def names(self, folder):
+        world = self.world
+        world.step(self.me)
+        start = f"{folder}/"
+        seen = [path for path in world.files if path.startswith(start) and self._sees(path)]
+        seen += [
+            path
+            for path, (when, host) in world.ghosts.items()
+            if path.startswith(start) and host != self.me.host and world.now - when < world.late
+        ]
+        return [path[len(start) :] for path in seen if "/" not in path[len(start) :]]
+
+    def read(self, path):
+        return bytes(self._file(path).content)
+
+    def read_own(self, path, longest):
+        return self.read(path)
+
+    def reader(self, path):
+        return io.BytesIO(self.read(path))
+
+    def is_there(self, path):
+        self.world.step(self.me)
+        return str(path) in self.world.files and self._sees(str(path))
+
+    def touched(self, path):
+        return self._file(path).mtime
+
+    def untouched_for(self, path):
+        skew = self.world.skew[self.me.host] if self.world.stamps_of_clients else 0.0
+        return self.world.now + skew - self._file(path).mtime
+
+    def touch(self, path):
+        self._stamp(self._file(path))
+
+    def make_folder(self, path):
+        pass
+
+    def create(self, path):
+        self.world.step(self.me)
+        if str(path) in self.world.files:
+            raise FileExistsError(errno.EEXIST, "File exists", str(path))
+        self._make(path)
+        return self._opened(path)
+
+    def open(self, path, flags=0):
+        self.world.step(self.me)
+        if str(path) not in self.world.files:
+            self._make(path)
+        return self._opened(path)
+
+    def _opened(self, path):
+        self.world.descriptors += 1
+        self.world.opened[self.world.descriptors] = str(path), self.world.files[str(path)]
+        return self.world.descriptors
+
+    def write(self, descriptor, data):
+        self.world.step(self.me)
+        file = self.world.opened[descriptor][1]
+        count = len(data)
+        if self.world.full:
+            count = self.world.draw.randint(0, len(data) - 1)
+            if count == 0:
+                raise OSError(errno.ENOSPC, "No space left on device")
+        file.content += data[:count]
+        file.writers.add(self.me.host)
+        self._stamp(file)
+        return count
+
+    def write_at(self, descriptor, data, start):
+        self.world.step(self.me)
+        file = self.world.opened[descriptor][1]
+        file.content[len(file.content) : start] = bytes(max(0, start - len(file.content)))
+        file.content[start : start + len(data)] = data
+        file.durable = bytes(file.content)  # giving up a lock sends it to the server
+        return len(data)
+
+    def read_open(self, descriptor):
+        self.world.step(self.me)
+        return bytes(self.world.opened[descriptor][1].content)
+
+    def cut(self, descriptor, size):
+        self.world.step(self.me)
+        del self.world.opened[descriptor][1].content[size:]
+
+    def sync(self, descriptor):
+        self.world.step(self.me)
+        file = self.world.opened[descriptor][1]
+        file.durable = bytes(file.content)
+        file.writers.discard(self.me.host)
+
+    def sync_folder(self, folder):
+        pass
+
+    def close(self, descriptor):
+        with contextlib.suppress(KilledError):
+            self.world.step(self.me)
+
+    def empty(self, path):
+        file = self._file(path)
+        file.content.clear()
+        file.durable = b""
+        self._stamp(file)
+
+    def remove(self, path):
+        self.world.step(self.me)
+        if self.world.files.pop(str(path), None) is not None:
+            self.world.ghosts[str(path)] = self.world.now, self.me.host
+            self.world.shown.pop(str(path), None)
+
+    def move(self, path, target):
+        file = self._file(path)
+        world, place = self.world, str(target)
+        before = world.files.get(place)
+        world.before_move(self.me, place)
+        world.renames.append((world.now, self.me.host, place, before))
+        if before is None:
+            world.shown[place] = world.now, self.me.host
+        world.files[place] = file
+        del world.files[str(path)]
+
+    def write_whole(self, path, content):
+        temporary = path.with_name(f".{path.name}.{self.world.draw.getrandbits(32):x}.partial")
+        try:
+            descriptor = self.create(temporary)
+            for half in (content[: len(content) // 2], content[len(content) // 2 :]):
+                if self.write(descriptor, half) < len(half):
+                    raise OSError(errno.ENOSPC, "No space left on device")
+            self.sync(descriptor)
+            self.move(temporary, path)
+        except OSError as error:
+            raise cannot_write(path, error) from error
+
+    def lock(self, descriptor, *, wait=False):
+        if not self.world.has_locks:
+            return None
+        path = self.world.opened[descriptor][0]
+        while True:
+            self.world.step(self.me)
+            if self.world.locks.get(path) is None:
+                self.world.locks[path] = self.me
+                return True
+            if not wait:
+                return False
+            self.sleep(0.05)
+
+    def unlock(self, descriptor):
+        path = self.world.opened[descriptor][0]
+        if self.world.locks.get(path) is self.me:
+            del self.world.locks[path]
+
+
+class SimulatedLoop(asyncio.BaseEventLoop):
+    """An event loop of one simulated process; what runs in threads elsewhere is a later callback here."""
+
+    def __init__(self, world, process):
+        super().__init__()
+        self.world, self.me = world, process
+        self._selector = self
+        self.set_exception_handler(lambda *_: None)
+
+    def __del__(self):
+        """Loops of killed processes are not closed."""
+
+    def time(self):
+        return self.world.now
+
+    def select(self, timeout):
+        if self.me.killed:
+            raise KilledError
+        if timeout is None or timeout > 0:
+            self.world.hand_over_at(self.me, FOREVER if timeout is None else self.world.now + timeout)
+        return ()
+
+    def _process_events(self, _):
+        pass
+
+    def _write_to_self(self):
+        pass
+
+    def run_in_executor(self, _, act, *given):
+        future = self.create_future()
+
+        def run():
+            try:
+                result = act(*given)
+            except Exception as error:
+                if not future.done():
+                    future.set_exception(error)
+            else:
+                if not future.done():
+                    future.set_result(result)
+
+        self.call_later(0.01 * self.world.draw.random(), run)
+        return future
+
+
+def folder_of(path):
+    return Path(os.path.dirname(path))
