@@ -49,7 +49,13 @@ def test_what_else_is_measured():
     for phrase in ("single answers, no means", "no number of players", "GPT-4 21", "18, 33, 30, 33"):
         assert phrase in single
     (judged,) = (entry["words"] for entry in published if "judged" in entry["title"])
-    for phrase in ("70 % of 10 runs under amplified", "50 % under independent", "exclusive 50 % are risk-avoiding", "all disagreeable 20 %", "mixed 100 %"):
+    for phrase in (
+        "70 % of 10 runs under amplified",
+        "50 % under independent",
+        "exclusive 50 % are risk-avoiding",
+        "all disagreeable 20 %",
+        "mixed 100 %",
+    ):
         assert phrase in judged
     assert all(entry["source"] and entry["comparable"] for entry in published)
 

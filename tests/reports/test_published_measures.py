@@ -27,6 +27,7 @@ SOURCE = "source: EconEvals; Fish et al.; Romero et al.\n"
 def test_each_value_stands_beside_its_own_game(tmp_path):
     run = run_study(small_study(SOURCE + MARKETS), tmp_path / "run").run
     ((section,), _) = read_run(run)
+    section.source = run.manifest["source"]
     (table,) = published_tables(section)
     index, optimal, price = (
         table.head.index(name) for name in ("collusiveness_index", "optimal_rounds", "mean_price_last")
@@ -99,4 +100,6 @@ def test_a_published_mean_says_of_how_many():
     for scenario in scenarios().values():
         for entry in scenario.published.get("measures", ()):
             if "mean" in entry.get("measure", ""):
-                assert "runs" in entry or re.search(r"[\d,]+ (answers|runs)|of how many runs was not read", entry["source"]), entry["title"]
+                assert "runs" in entry or re.search(
+                    r"[\d,]+ (answers|runs)|of how many runs was not read", entry["source"]
+                ), entry["title"]
