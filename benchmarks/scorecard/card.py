@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +19,14 @@ from llm_coop_envs.benchmarks.scorecard.tasks import COMPETENCE, LEGALITY, TENDE
 from llm_coop_envs.core.scenario import Event
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.measures import information, process
-from llm_coop_envs.reports.answers import INVALID_ABOVE
 from llm_coop_envs.runs.folder import Run
 from llm_coop_envs.runs.provenance import hash_of_files
+from llm_coop_envs.runs.unread import INVALID_ABOVE
 from llm_coop_envs.statistics import intervals as statistics
-from llm_coop_envs.statistics.intervals import Interval, exact_interval, mean_interval
+from llm_coop_envs.statistics.intervals import Interval, mean_interval, share_interval
 from llm_coop_envs.storage.folder import digest_of, plain_json
 from llm_coop_envs.studies.conditions import seat_matches
+from llm_coop_envs.util.opening import DAMAGED, read_file
 
 FORMAT = 1
 SUITE = "bench"
@@ -75,12 +75,12 @@ def read_card(path: Path) -> dict[str, Any]:
     """
     file = path / CARD if path.is_dir() else path
     try:
-        card: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        card: dict[str, Any] = json.loads(read_file(file).decode())
         check = card.pop(CHECK)
         _ = card["lines"], card["sha256"], card["references"]
     except OSError as error:
         raise RunError(f"{file}: is no scorecard ({error.strerror}); 'llm-coop bench' makes one") from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except DAMAGED as error:
         raise RunError(f"{file}: is no scorecard ({type(error).__name__}); 'llm-coop bench' makes one") from error
     if check != digest_of(card):
         raise RunError(
@@ -204,20 +204,15 @@ def _scored_sets(rows: Sequence[tuple[str, str, int, float | None]]) -> list[lis
 def interval_of_sets(sets: Sequence[Sequence[float]]) -> Interval | None:
     """Return the mean of all scores, with an interval within 0 and 1 whose unit is the set of parameters.
 
-    Sets are weighted by their numbers of scores, since some may be missing. If every set scored 0 throughout or 1
-    throughout, the interval is the exact one of a rate. One set has no interval.
+    Sets are weighted by their numbers of scores, since some may be missing. One set has no interval.
 
     Args:
         sets: the scores of each set, in [0, 1], at least one each.
     """
     means = [float(np.mean(scores)) for scores in sets]
-    interval = mean_interval(means, weights=[len(scores) for scores in sets])
-    if interval is None:
-        return None
-    if len(means) > 1 and set(means) <= {0.0, 1.0}:
-        low, high = exact_interval(means.count(1.0), len(means))
-        interval = replace(interval, low=low, high=high)
-    return interval.clip(0.0, 1.0)
+    if len(means) < 2:
+        return mean_interval(means)
+    return share_interval(means, [len(scores) for scores in sets])
 
 
 def reliability(sets: Sequence[Sequence[float]]) -> float | None:

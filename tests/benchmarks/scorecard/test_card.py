@@ -5,7 +5,7 @@ from invoking import invoke
 
 from llm_coop_envs.benchmarks.scorecard import suite
 from llm_coop_envs.benchmarks.scorecard.card import interval_of_sets, read_card, reliability
-from llm_coop_envs.statistics.intervals import exact_interval, mean_interval
+from llm_coop_envs.statistics.intervals import exact_interval
 
 
 def test_more_seeds_say_no_more_of_who_plays_alike_in_them(tmp_path, beauty, monkeypatch):
@@ -28,14 +28,16 @@ def test_more_seeds_say_no_more_of_who_plays_alike_in_them(tmp_path, beauty, mon
             assert twice[name][number] == pytest.approx(other[number], abs=1e-12), (name, number)
 
 
-def test_a_rate_of_sets_is_exact_only_where_each_came_to_the_same_throughout():
+def test_sets_that_came_to_the_same_throughout_have_the_exact_interval_and_others_no_other_kind():
     ones = interval_of_sets([[1.0, 1.0]] * 10)
-    assert (ones.mean, ones.low, ones.high) == (1.0, *exact_interval(10, 10))
+    assert (ones.mean, ones.low, ones.high) == pytest.approx((1.0, *exact_interval(10, 10)))
     assert ones.low < exact_interval(20, 20)[0]
     mixed = [[1.0, 1.0]] * 6 + [[0.0, 0.0]] * 4
-    assert interval_of_sets(mixed).low == exact_interval(6, 10)[0]
+    assert interval_of_sets(mixed).low == pytest.approx(exact_interval(6, 10)[0])
     apart = interval_of_sets([[0.0, 1.0], *mixed])
-    assert apart.low == pytest.approx(mean_interval([0.5, *[1.0] * 6, *[0.0] * 4]).low)
+    assert exact_interval(6, 11)[0] < apart.low < exact_interval(7, 11)[0]
+    # Four sets near 1 had 1.00 to 1.00 where four at 1 had .40 to 1.
+    assert interval_of_sets([[1.0, 0.999]] * 4).low == pytest.approx(interval_of_sets([[1.0]] * 4).low, abs=0.001)
 
 
 def test_where_scores_are_missing_the_score_is_still_their_mean():
@@ -43,7 +45,7 @@ def test_where_scores_are_missing_the_score_is_still_their_mean():
     interval = interval_of_sets(sets)
     assert interval.mean == pytest.approx((0.2 + 0.4 + 0.9 + 0.5 + 0.7) / 5)
     assert interval.low < interval.mean < interval.high
-    assert interval_of_sets([[1.0, 1.0], [1.0], [1.0]]).low == exact_interval(3, 3)[0]
+    assert interval_of_sets([[1.0, 1.0], [1.0], [1.0]]).low == pytest.approx(exact_interval(3, 3)[0])
     assert interval_of_sets([]) is None
     assert interval_of_sets([[0.2, 0.4]]).low is None
 
