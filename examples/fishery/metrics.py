@@ -36,7 +36,6 @@ MEASURES = Measures(
         "share_of_best": "Tons landed, as a share of the first stock and the sustainable yield of every season.",
         "collapsed": "Whether the stock fell below the point from which nothing grows back.",
     },
-    nature={},  # nothing is drawn but the order of talk
     ranges={
         "seasons": lambda settings: Range(low=0, high=settings["seasons"], integer=True),
         "catch_total": FROM_0,
@@ -46,5 +45,6 @@ MEASURES = Measures(
         "round": lambda settings: Range(low=1, high=settings["seasons"], integer=True),
         **dict.fromkeys(("stock", "catch", "left"), lambda settings: Range(low=0, high=settings["capacity"])),
     },
+    nature={},  # nothing is drawn but the order of talk
     headline=("seasons", "share_of_best", "collapsed"),
 )

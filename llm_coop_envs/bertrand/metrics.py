@@ -358,10 +358,6 @@ def questions_by_agent(start: Mapping[str, Any]) -> dict[str, Number]:
     return dict(zip(start["agents"], BertrandSettings.build(**start["settings"]).price_questions, strict=True))
 
 
-_CHOSEN = " (without those whose prices were laid down)"
-_LAST = f"the last {LAST_ROUNDS} rounds{_CHOSEN}, or all of an episode that has fewer"
-
-
 def price_range(settings: Mapping[str, Any]) -> Range:
     """What prices can be in a market with these settings."""
     questions = _price_questions(json.dumps(settings, sort_keys=True))
@@ -385,6 +381,9 @@ def _round_numbers(settings: Mapping[str, Any]) -> Range:
 def _round_counts(settings: Mapping[str, Any]) -> Range:
     return Range(low=0.0, high=settings["rounds"], integer=True)
 
+
+_CHOSEN = " (without those whose prices were laid down)"
+_LAST = f"the last {LAST_ROUNDS} rounds{_CHOSEN}, or all of an episode that has fewer"
 
 MEASURES = Measures(
     episode=episode_metrics,

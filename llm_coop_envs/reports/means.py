@@ -49,7 +49,7 @@ def mean_curve(
 
 def spread_text(arms: Iterable[PlayedCondition[Any]], band: str = "bands") -> str:
     """What the lines and bands of `mean_curves` are, in a sentence for a caption."""
-    counts = [len(arm.seeds) for arm in arms]
+    counts = [arm.units for arm in arms]
     bands = f"{band} their 95 % intervals" if any(n >= FEW for n in counts) else ""
     few = f" (where there are fewer than {FEW})" if bands else ""
     drawn = "thin lines" if band == "bands" else "small dots"

@@ -257,11 +257,9 @@ def concerns(entry: Mapping[str, Any], source: str, condition: str = "") -> bool
     """Whether a published value concerns a study that plays the same game.
 
     Args:
-        entry: the value. It concerns the studies whose `source` contains its `study`, and in them its `conditions`. It
-            also concerns every study without a source.
-        source: the paper that the study plays again, in the study's words.
+        entry: the value. It concerns the studies whose `source` contains its `study`, and in them its `conditions`;
+            without a `study`, all studies.
+        source: the paper that the study plays again, in the study's words; empty if it plays none again.
         condition: the name of a condition of the study.
     """
-    if not source:
-        return True
     return entry.get("study", "") in source and (not condition or condition in entry.get("conditions", (condition,)))

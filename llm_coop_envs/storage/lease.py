@@ -252,7 +252,7 @@ class Lease:
             content = json.loads(self._machine.read(self._file(number)))
         except FileNotFoundError:
             return None
-        except ValueError:
+        except (ValueError, RecursionError):
             return {}
         return content if isinstance(content, dict) else {}
 

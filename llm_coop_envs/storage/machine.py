@@ -129,7 +129,8 @@ class Machine:
 
     def read(self, path: Path) -> bytes:
         """The content of a file."""
-        return path.read_bytes()
+        with open_file(path) as file:
+            return file.read()
 
     def read_own(self, path: Path, longest: int) -> bytes:
         """The content of a regular file of this user, no link, that has at most so many bytes.
@@ -143,7 +144,7 @@ class Machine:
         return path.read_bytes()
 
     def reader(self, path: Path) -> BinaryIO:
-        """A regular file, open for reading."""
+        """A file, open for reading."""
         return open_file(path)
 
     def is_there(self, path: Path) -> bool:
@@ -152,7 +153,7 @@ class Machine:
 
     def touched(self, path: Path) -> float:
         """When a file was written or touched last."""
-        with path.open("rb") as file:  # on a network folder, opening asks the server
+        with open_file(path) as file:  # on a network folder, opening asks the server
             return os.fstat(file.fileno()).st_mtime
 
     def untouched_for(self, path: Path) -> float:

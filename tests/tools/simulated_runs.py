@@ -85,7 +85,7 @@ async def play_episode(_, condition, seed, chat, **__):
         asked = [chat.ask(*question(name, history, step, number)) for number in range(1 + step % 2)]
         replies = await asyncio.gather(*asked)
         if not isinstance(chat, Replay):
-            chat.study.use(replies)
+            chat.session.study.use(chat.session, seed, replies)
         history = hashlib.sha256("|".join([history, *(reply.text for reply in replies)]).encode()).hexdigest()[:12]
     return history
 
@@ -135,7 +135,7 @@ class Access:
         loop, session = asyncio.get_running_loop(), self.session
         journal = Journal(folder, session.part, session.machine)
         session.chat = chat = LiveChat(journal, Budget(calls=self.study.budget), None, notify, claim)
-        chat.study = self.study
+        chat.session = session
         chat.add(ENDPOINT, [Client(self.study, session)], None, loop, random.Random(1))
         chat.share()
         sharing = asyncio.create_task(chat.divide())
@@ -308,11 +308,9 @@ class Study:
         paused = session.paused_at
         if paused is not None and world.now > paused + TICK + 1 and session.process.frozen < paused:
             self.broken(f"{name} asks although it is paused")
-        mine = session.claims._held.get((0, seed))
-        for other in self.sessions:
-            lease = other.claims._held.get((0, seed)) if other.claims is not None else None
-            if other is not session and lease is not None and lease.number > (mine.number if mine else 0):
-                self.broken(f"{name} asks for {seed}, which {other.process.name} holds")
+        other = self.other_holder(session, seed)
+        if other is not None:
+            self.broken(f"{name} asks for {seed}, which {other.process.name} holds")
         for earlier in self.attempts:
             if earlier is attempt or earlier["text"] != attempt["text"]:
                 continue
@@ -323,9 +321,21 @@ class Study:
         if self.budget is not None and len(self.attempts) > self.budget + self.lost_calls:
             self.broken(f"{len(self.attempts)} calls of {self.budget}")
 
-    def use(self, replies):
-        """A part goes on with these answers: they are on the disk, and nobody need ask for them again."""
-        for reply in replies:
+    def other_holder(self, session, seed):
+        """A session whose claim on an episode is later than this one's."""
+        mine = session.claims._held.get((0, seed))
+        for other in self.sessions:
+            lease = other.claims._held.get((0, seed)) if other.claims is not None else None
+            if other is not session and lease is not None and lease.number > (mine.number if mine else 0):
+                return other
+        return None
+
+    def use(self, session, seed, replies):
+        """A part goes on with these answers: they are on the disk, and nobody need ask for them again.
+
+        Unless the part was stopped, and the answers came after another one had taken its episode over.
+        """
+        for reply in [] if self.other_holder(session, seed) else replies:
             self.attempts[int(reply.text)]["used"] = True
 
     def check_written(self, process, path):

@@ -374,8 +374,8 @@ def _mean_path(played: PlayedCondition[PriceHistory], label: str) -> tuple[str, 
     table = played.per_unit_rows(np.stack([episode.means[:rounds] for episode in played.episodes]))
     # Rounds whose prices were laid down come first, and are not drawn: they would stretch the axis.
     begin = int((~np.isnan(table).all(axis=0)).argmax())
-    x = range(begin + 1, rounds + 1)
-    return label, x, table[:, begin:], played.color, price_range(played.condition.settings)
+    within = price_range(played.condition.settings)
+    return label, range(begin + 1, rounds + 1), table[:, begin:], played.color, within
 
 
 def _longest(episodes: Sequence[PriceHistory]) -> int:

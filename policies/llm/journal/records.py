@@ -291,6 +291,8 @@ def _count_line(line: Any, report: PartReport, answers: Answers, pending: _Pendi
     unsettled = pending.get(name)
     reserved = unsettled.pop() if unsettled else (0, 0.0)
     key, claim = RequestKey(*name), line.get("claim", 0)
+    if not 0 <= claim < 1 << 31:
+        raise ValueError(f"claim {claim}")
     if kind == "failed":
         error = line["error"]
         report.errors[error["kind"]] += 1

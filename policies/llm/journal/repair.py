@@ -13,6 +13,7 @@ from llm_coop_envs.policies.llm.journal.lock import PartLock
 from llm_coop_envs.policies.llm.journal.records import Answers, PartReport, read_part
 from llm_coop_envs.storage.files import atomic_path
 from llm_coop_envs.storage.machine import HERE, Machine
+from llm_coop_envs.util.opening import open_file
 
 
 def describe(report: PartReport) -> list[str]:
@@ -73,7 +74,7 @@ def _rewrite(report: PartReport) -> str:
     """Replace a damaged part by its readable commits; returns a sentence about it."""
     path = report.path
     aside = path.with_name(f"{path.name}.damaged-{time.time_ns()}")
-    with atomic_path(path) as temporary, HERE.reader(path) as old, temporary.open("wb") as new:
+    with atomic_path(path) as temporary, open_file(path) as old, temporary.open("wb") as new:
         for gap in report.gaps:
             new.write(old.read(gap.start - old.tell()))
             old.seek(gap.end)

@@ -104,3 +104,17 @@ def test_a_run_is_no_scorecard(everything, rules, tmp_path):
     assert_sentence(invoke("compare", rules, everything), "is no scorecard")
     copy = shutil.copytree(rules, tmp_path / "copy")
     assert "17 lines have too few sets to tell" in invoke("compare", rules, copy).stdout
+
+
+def test_sets_that_are_shared_in_part_are_no_pairs(card):
+    """Pairs of the shared sets alone would leave half of both scorecards out."""
+    path = card("b.json", {"honesty": HIGH})
+    content = json.loads(path.read_text())
+    del content["check"]
+    for line in content["lines"]:
+        for row in line["values"][:10]:
+            seed = next(place for place, cell in enumerate(row) if type(cell) is int)
+            row[seed] += 1_000
+    path.write_text(json.dumps({**content, "check": digest_of(content)}))
+    output = invoke("compare", card("a.json", {"honesty": LOW}), path).stdout
+    assert "20 and 20 sets of parameters, unpaired" in output
