@@ -10,12 +10,13 @@ from scipy import stats
 from small import small_study
 
 from llm_coop_envs.runs.runner import run_study
+from llm_coop_envs.statistics.power import power_of
 
 KBC = """\
 name: one
 conditions:
   - {name: game, pair: p, scenario: kbc, settings: {players: 5, talk: false}, policies: POLICY, episodes: EPISODES}
-  - {name: talk, pair: p, scenario: kbc, settings: {players: 5}, policies: announcer, episodes: EPISODES}
+  - {name: talk, pair: p, scenario: kbc, settings: {players: 5}, policies: poisson, episodes: EPISODES}
 """
 
 
@@ -30,11 +31,11 @@ def played(tmp_path_factory):
 
     return {
         "uniform": play("uniform"),
-        "announcer": play("announcer", "announcer"),
+        "poisson": play("poisson", "{mix: [{name: level_k, options: {k: 6}, share: 4}, {name: uniform}]}"),
         "few": play("few", "poisson", 4),
         "longer": play("longer", old="players: 5, talk: false", new="players: 6, talk: false"),
         "others": play("others", old="name: game", new="name: match"),
-        "seeds": play("seeds", "announcer", 6, old="name: one", new="name: one\nseed: 7"),
+        "seeds": play("seeds", "poisson", 6, old="name: one", new="name: one\nseed: 7"),
     }
 
 
@@ -45,13 +46,13 @@ def values(folder, measure, condition="game"):
 
 def test_only_what_survives_is_named(played):
     told = invoke(
-        "compare", played["uniform"], played["announcer"], "--measure", "mean_last", "--measure", "variance_last"
+        "compare", played["uniform"], played["poisson"], "--measure", "mean_last", "--measure", "variance_last"
     )
     named = dict(re.findall(r"^game: (\w+) is (\w+) in ", told.stdout, re.MULTILINE))
     assert "4 differences survive Holm" in told.stdout  # two measures of two conditions
     assert not re.search("^talk", told.stdout, re.MULTILINE)  # the same players, the same seeds
     for measure in ("mean_last", "variance_last"):
-        before, after = (values(played[name], measure) for name in ("uniform", "announcer"))
+        before, after = (values(played[name], measure) for name in ("uniform", "poisson"))
         found = [after[seed] - before[seed] for seed in before]
         p = stats.permutation_test((np.array(found),), np.mean, permutation_type="samples").pvalue
         if p * 4 <= 0.05:
@@ -69,6 +70,13 @@ def test_runs_without_a_seed_in_common_are_unpaired(played):
     told = invoke("compare", played["uniform"], played["seeds"], "--measure", "variance_last")
     assert "9 and 6 episodes, unpaired" in told.stdout
     assert f"smallest possible p {2 / 5_005:.3g}" in told.stdout
+
+
+def test_runs_of_one_game_played_again_are_not_compared(tmp_path):
+    text = KBC.replace("poisson", "announcer").replace("POLICY", "announcer").replace("EPISODES", "6")
+    for name in ("a", "b"):
+        run_study(small_study(text), tmp_path / name)
+    assert_sentence(invoke("compare", tmp_path / "a", tmp_path / "b"), "1 distinct course of play in 6 episodes")
 
 
 def test_too_few_seeds_are_told(played):
@@ -101,7 +109,7 @@ def test_power_of_a_pilot(played):
     assert float(cells[3].split()[0]) == pytest.approx(np.mean(found) / np.std(found, ddof=1), rel=0.01)
     d = abs(np.mean(found) / np.std(found, ddof=1))
     n = int(cells[4].split()[0])
-    power = [1 - stats.nct.cdf(stats.t.ppf(0.975, k - 1), k - 1, d * k**0.5) for k in (n - 1, n)]
+    power = [power_of(d, k) for k in (n - 1, n)]  # tests/statistics/test_power.py holds it to the test itself
     assert power[1] >= 0.8
     assert power[0] < 0.8 or n == 6
     assert "or more" in told or " to " in cells[4]

@@ -81,7 +81,7 @@ def test_the_report_shows_headline_measures_and_definitions(played):
     assert [section.scenario.title for section in (toy, kbc)] == ["A toy", "Keynesian beauty contest"]
     (table,) = toy.tables()
     assert table.head == ["", "seed_twice", "odd"]
-    assert [row.below for row in table.rows] == ["scripted, n = 3", "scripted, n = 2"]
+    assert [row.below for row in table.rows] == ["scripted, n = 3, 1 distinct", "scripted, n = 2, 1 distinct"]
     found = mean_interval([2, 4, 6])
     assert table.rows[0].cells[0].text == "4.00"
     assert found.low < 0  # but twice a seed cannot be, and its definition says so
