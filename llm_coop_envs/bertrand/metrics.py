@@ -421,6 +421,7 @@ MEASURES = Measures(
     },
     ranges={
         "rounds": _round_counts,
+        "forced_rounds": _round_counts,
         "messages": COUNT,
         "firms": COUNT_FROM_1,
         "nash_price": FROM_0,

@@ -9,7 +9,7 @@ from fishery.scenario import SCENARIO as FISHERY
 from llm_coop_envs.core import registry
 from llm_coop_envs.core.registry import find_scenario, shipped_names
 from llm_coop_envs.measures.topics import PREFIX, TOPICS
-from llm_coop_envs.reports.section import values_of
+from llm_coop_envs.reports.played import values_of
 from llm_coop_envs.runs.runner import run_study
 from llm_coop_envs.runs.tables import read_episodes
 from llm_coop_envs.statistics.intervals import Range, mean_interval
