@@ -6,6 +6,8 @@ import shutil
 import pytest
 from invoking import assert_sentence, invoke
 
+from llm_coop_envs.benchmarks.scorecard.card import FORMAT
+from llm_coop_envs.benchmarks.scorecard.suite import VERSION
 from llm_coop_envs.storage.folder import digest_of
 
 
@@ -19,7 +21,7 @@ def card(tmp_path):
                 "tendency": tendency,
                 "scenario": "kbc",
                 "values": [
-                    [f"kbc-a-held_out{k}", 100 * held_out + seed, value]
+                    ["held_out", f"kbc-a-held_out{k}", 100 * held_out + seed, value]
                     for k, value in enumerate(scores)
                     for seed in range(seeds)
                 ],
@@ -29,7 +31,10 @@ def card(tmp_path):
         content = {
             "references": [],
             "suite": "scorecard",
-            "version": 1,
+            "format": FORMAT,
+            "version": VERSION,
+            "size": "full",
+            "left_out": [],
             "sha256": "a" * 64,
             "held_out": held_out,
             "lines": lines,
@@ -78,7 +83,9 @@ def test_nothing_is_named_where_nothing_differs(card):
 
 def test_scorecards_of_different_suites_are_not_compared(card):
     first = card("a.json", {"honesty": LOW})
-    assert_sentence(invoke("compare", first, card("b.json", {"honesty": LOW}, version=2)), "version 2 here, 1 there")
+    assert_sentence(
+        invoke("compare", first, card("b.json", {"honesty": LOW}, version=2)), "is of version 2 of the suite"
+    )
     other = card("c.json", {"honesty": LOW}, sha256="b" * 64)
     assert_sentence(invoke("compare", first, other), "was played with another suite")
 

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
+from llm_coop_envs.benchmarks.scorecard.registration import make_preregistration
 from llm_coop_envs.benchmarks.scorecard.suite import (
     HELD_OUT,
     PUBLIC,
     SIZES,
     VERSION,
     all_scorecard_tasks,
-    make_preregistration,
     make_suite,
     parts,
     suite_hash,
@@ -128,6 +128,9 @@ def test_some_tasks_are_chosen_by_name():
     made_suite = make_suite(candidates("level_k"), 1, "quick", ["kbc-alone", "kbc-s*"])
     assert {part.label for part in made_suite.parts} == {"kbc-alone", "kbc-silent"}
     assert "the tasks bertrand-rules, " in made_suite.left_out[0]
+    assert "kbc-rules" not in made_suite.left_out[0]  # always asked, if there is somebody to ask
+    asked = make_suite(candidates("level_k", "random"), 1, "quick", ["kbc-alone"])
+    assert {part.label for part in asked.parts} == {"kbc-rules", "kbc-alone"}
     assert suite_of(make_preregistration(made_suite, "analysis")).study.digest == made_suite.study.digest
     with pytest.raises(StudyError, match="--only 'kbc-none': fits no task of the suite; it has bertrand-rules"):
         make_suite(candidates("level_k"), 1, "quick", ["kbc-none"])
