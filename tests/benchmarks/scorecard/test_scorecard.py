@@ -68,7 +68,7 @@ def test_the_table_names_every_line_and_the_folder_holds_it(rules, small):
         assert f"| {tendency} | {scenario} |" in table
         assert line["about"] in table
     assert "No language model is asked" in again.stdout
-    assert "held-out seed 7;" in again.stdout  # read from the folder
+    assert "held-out seed 7, which the tester chose" in again.stdout  # read from the folder
 
 
 def test_a_scorecard_is_made_again_by_verify(rules, tmp_path, small):

@@ -7,7 +7,9 @@ import pytest
 from invoking import assert_sentence, invoke
 
 from llm_coop_envs.benchmarks.scorecard.card import FORMAT
+from llm_coop_envs.benchmarks.scorecard.comparison import simulated_power
 from llm_coop_envs.benchmarks.scorecard.suite import VERSION
+from llm_coop_envs.statistics.comparison import power_of
 from llm_coop_envs.storage.folder import digest_of
 
 
@@ -104,10 +106,27 @@ def test_too_few_sets_are_a_sentence(card):
         invoke("compare", few, card("b.json", {"honesty": HIGH[:4]})), "too few sets of parameters", "without --quick"
     )
     none = card("c.json", {"honesty": [None, None]})
-    assert_sentence(invoke("compare", few, none), "no line has two with scores, or more, in both")
+    assert_sentence(invoke("compare", few, none), "too few sets of parameters")
+    alone = card("d.json", {"honesty": [0.5]})
+    assert_sentence(invoke("compare", few, alone), "no line has two with scores, or more, in both")
+
+
+def test_power_is_stated_and_partial_cards_are_named(card):
+    first, second = card("a.json", {"honesty": LOW}), card("b.json", {"honesty": HIGH}, size="quick")
+    output = " ".join(invoke("compare", first, second).stdout.split())
+    assert "Power of one test in 1 with 20 pairs: " in output
+    assert f"{simulated_power(1.0, (20,), 1):.0%} at d = 1 " in output
+    assert "b.json is a partial scorecard: the size is quick." in output
+    assert "a.json is a partial" not in output
+
+
+def test_power_is_that_of_the_test_that_is_used():
+    assert simulated_power(0.0, (20,), 1) < 0.1
+    assert simulated_power(1.0, (20,), 1) == pytest.approx(power_of(1.0, 20), abs=0.05)
+    assert simulated_power(1.0, (8,), 25) == 0.0  # eight pairs reach 0.008 at best, and 0.002 is needed
 
 
 def test_a_run_is_no_scorecard(everything, rules, tmp_path):
     assert_sentence(invoke("compare", rules, everything), "is no scorecard")
     copy = shutil.copytree(rules, tmp_path / "copy")
-    assert "17 lines have too few sets to tell" in invoke("compare", rules, copy).stdout
+    assert_sentence(invoke("compare", rules, copy), "too few sets of parameters")
