@@ -10,7 +10,7 @@ SHIPPED := $(basename $(notdir $(wildcard benchmarks/studies/*.yaml)))
 # Those of rules alone: learners have a study of their own, and so has a real model.
 STUDIES := $(filter-out collusion_comparison heterogeneity_q_learning klein local_model,$(SHIPPED))
 
-.PHONY: demo studies front demo-llm studies-llm test test-all test-llm test-lowest test-rl test-ray lines lint pictures docked published clean
+.PHONY: demo studies front demo-llm studies-llm test test-all test-llm test-lowest test-rl test-ray fuzz lines lint pictures docked published clean
 
 # The shipped study, played and reported on. Run again, it finds everything there.
 demo: $(VENV)/.study
@@ -64,6 +64,11 @@ test-rl: $(VENV)/.rl
 # What needs Ray, which `test` leaves out: clusters that are started on this machine, one after the other.
 test-ray: $(VENV)/.ray
 	timeout 1800 $(BIN)/python -m pytest -q -m ray
+
+# Every loader and reader with what is damaged or hostile, for SECONDS of computing time each; what is found is shown.
+SECONDS ?= 45
+fuzz: $(VENV)/.dev
+	$(BIN)/python tests/tools/fuzzing.py $(SECONDS)
 
 # What needs that model, which `test` leaves out.
 test-llm: $(VENV)/.dev $(VENV)/.local

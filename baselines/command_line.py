@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from llm_coop_envs.errors import LlmCoopError, RunError
+from llm_coop_envs.util.opening import read_file
 
 console = Console(emoji=False, highlight=False, soft_wrap=True)
 errors = Console(stderr=True, emoji=False, highlight=False, soft_wrap=True)
@@ -68,7 +69,7 @@ def read_fields(path: Path | None) -> dict[str, Any]:
     if path is None:
         return {}
     try:
-        data: Any = yaml.safe_load(path.read_text(encoding="utf-8"))
+        data: Any = yaml.safe_load(read_file(path).decode())
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise RunError(f"the settings file {path} cannot be read: {error}") from error
     if not isinstance(data, dict):

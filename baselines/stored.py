@@ -9,6 +9,7 @@ from typing import Any
 from llm_coop_envs.errors import RunError, SettingsError
 from llm_coop_envs.storage.folder import MANIFEST
 from llm_coop_envs.util.checks import suggestion
+from llm_coop_envs.util.trust import check_folder
 
 SUFFIX = ".npz"
 
@@ -24,10 +25,12 @@ def find_stored(policy: str, argument: str, shipped: Mapping[str, Path], result:
     Raises:
         SettingsError: there is no such file.
         RunError: the folder holds no such file, or not yet.
+        TrustError: the path is not trusted.
     """
     if argument in shipped:
         return shipped[argument]
     path = Path(argument).expanduser()
+    check_folder("trained player", path)
     if not argument or not path.exists():
         reason = f"is neither shipped nor a file nor a run folder; {suggestion(argument, shipped)}"
         raise SettingsError("policy", f"{policy}:{argument}", reason)

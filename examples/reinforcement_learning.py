@@ -3,6 +3,8 @@
 python examples/reinforcement_learning.py
 """
 
+import math
+
 import numpy as np
 
 import llm_coop_envs
@@ -19,7 +21,7 @@ def all_seats() -> None:
     while env.agents:
         actions = {a: int(rng.choice(np.flatnonzero(infos[a]["action_mask"]))) for a in env.agents}
         _, rewards, _, _, infos = env.step(actions)
-        total += sum(rewards.values())
+        total += math.fsum(rewards.values())
     print(f"random walkers: {len(env.possible_agents)} people, sum of rewards {total:.0f}")
 
 

@@ -9,6 +9,7 @@
     +-- MissingExtra (also a RuntimeError)  an optional dependency is not installed
     +-- StudyError (also a ValueError)      a study file is wrong
     +-- RunError (also a RuntimeError)      a run folder cannot be written, read or continued
+    +-- TrustError (also a RuntimeError)    code or templates that are neither installed nor trusted are needed
     +-- SceneError (also a ValueError)      events or a scene cannot be drawn
     +-- WindowError (also a RuntimeError)   no window can be opened
     +-- PlayerLeft (also a RuntimeError)    a person who plays has gone
@@ -85,6 +86,10 @@ class StudyError(LlmCoopError, ValueError):
 
 class RunError(LlmCoopError, RuntimeError):
     """A run folder cannot be written, read or continued."""
+
+
+class TrustError(LlmCoopError, RuntimeError):
+    """Somebody else's data name code, templates or a trained player that are neither installed nor trusted."""
 
 
 class SceneError(LlmCoopError, ValueError):

@@ -1,24 +1,22 @@
 """Custom policies by the name of their class, `module:Class`.
 
-The module is imported as usual, with the working directory on the module search path.
+The module is imported as usual, with the working directory or a study's folder on the module search path, if it may
+be imported at all (`util.trust`).
 """
 
 from __future__ import annotations
 
 import functools
 import hashlib
-import importlib
-import importlib.util
 import inspect
-import os
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from llm_coop_envs.core.base_policy import Policy
-from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.errors import SettingsError, TrustError
 from llm_coop_envs.util.checks import suggestion
+from llm_coop_envs.util.trust import import_policies
 
 LABEL = "own policy"
 
@@ -47,15 +45,15 @@ def find_class(reference: str) -> type[Policy]:
 
     Raises:
         SettingsError: it cannot be imported, or is no policy.
+        TrustError: the module is neither installed nor trusted.
     """
     module, _, name = reference.partition(":")
-    folder = os.getcwd()
-    if folder not in sys.path:
-        sys.path.insert(0, folder)
     try:
-        imported = importlib.import_module(module)
+        imported = import_policies(reference)
+    except TrustError:
+        raise
     except Exception as error:  # a user's module may raise anything while it is imported
-        reason = f"the module '{module}' cannot be imported from {folder} ({type(error).__name__}: {error})"
+        reason = f"the module '{module}' cannot be imported from {Path.cwd()} ({type(error).__name__}: {error})"
         raise SettingsError("policy", reference, reason) from error
     classes = {key: cls for key, cls in vars(imported).items() if inspect.isclass(cls) and issubclass(cls, Policy)}
     if name not in classes or inspect.isabstract(classes[name]):

@@ -15,8 +15,9 @@ import numpy as np
 import torch  # pyright: ignore[reportMissingImports]
 
 from llm_coop_envs.errors import RunError
-from llm_coop_envs.storage.arrays import DAMAGED, Arrays, pack_arrays, read_arrays
+from llm_coop_envs.storage.arrays import Arrays, pack_arrays, read_arrays
 from llm_coop_envs.storage.files import write_whole
+from llm_coop_envs.util.opening import DAMAGED
 from llm_coop_envs.util.packing import generator_from, generator_state
 
 _COUNTS = ("num_timesteps", "_n_updates", "_n_calls", "_episode_num", "exploration_rate")

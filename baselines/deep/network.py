@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from llm_coop_envs.baselines.stored import SUFFIX
 from llm_coop_envs.errors import RunError
-from llm_coop_envs.storage.arrays import DAMAGED, pack_arrays, read_arrays
+from llm_coop_envs.storage.arrays import pack_arrays, read_arrays
+from llm_coop_envs.util.opening import DAMAGED
 
 #: The format of files, and of files with one network per seat.
 FORMAT, APART = 2, 3

@@ -18,6 +18,7 @@ import numpy as np
 from llm_coop_envs.baselines.deep.network import LOGITS, NUMBERS, VALUES, Network
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.util.extras import need
+from llm_coop_envs.util.opening import DAMAGED, check_archive, open_memory
 
 _VALUES, _POLICY, _LAST = "q_net.q_net.", "mlp_extractor.policy_net.", "action_net."
 
@@ -31,7 +32,8 @@ def read_saved(path: Path) -> Network:
     """
     torch = need("torch", f"reading {path}", "sb3")
     try:
-        with zipfile.ZipFile(path) as archive:
+        with zipfile.ZipFile(open_memory(path)) as archive:
+            check_archive(archive)
             description = json.loads(archive.read("data"))
             weights = torch.load(io.BytesIO(archive.read("policy.pth")), map_location="cpu", weights_only=True)
         policy_arguments = description.get("policy_kwargs") or {}
@@ -43,7 +45,7 @@ def read_saved(path: Path) -> Network:
         layers = tuple((_plain(weights[f"{at}weight"]), _plain(weights[f"{at}bias"])) for at in prefixes)
     except OSError as error:
         raise RunError(f"{path}: cannot be read ({error.strerror or error})") from error
-    except (zipfile.BadZipFile, UnpicklingError, KeyError, ValueError, StopIteration, RuntimeError) as error:
+    except (UnpicklingError, RuntimeError, *DAMAGED) as error:
         raise RunError(
             f"{path}: is no model of stable-baselines3 with layers of tanh or ReLU ({type(error).__name__}); "
             "use policies.from_function for another one"

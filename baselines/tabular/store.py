@@ -10,9 +10,10 @@ from llm_coop_envs.baselines.stored import find_stored, shipped_in
 from llm_coop_envs.baselines.tabular.learner import learner_of
 from llm_coop_envs.baselines.tabular.settings import TabularSettings
 from llm_coop_envs.errors import LlmCoopError, RunError
-from llm_coop_envs.storage.arrays import DAMAGED, Arrays, pack_arrays, read_arrays
+from llm_coop_envs.storage.arrays import Arrays, pack_arrays, read_arrays
 from llm_coop_envs.storage.files import write_whole
 from llm_coop_envs.util.checks import require_int
+from llm_coop_envs.util.opening import DAMAGED
 
 SHIPPED = shipped_in(Path(__file__).parent / "shipped")
 TABLE = "table.npz"

@@ -11,6 +11,7 @@ A test compares the page with what this prints, and plays a part of it again.
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 import time
@@ -74,8 +75,8 @@ def record(
     return {
         "versions": machine("numpy", "scipy")["versions"],
         "seconds": {
-            "honest": sum(seconds[name] for name in independent_worlds),
-            "all": sum(seconds.values()),
+            "honest": math.fsum(seconds[name] for name in independent_worlds),
+            "all": math.fsum(seconds.values()),
             "elapsed": time.perf_counter() - began,
             "load": load,
             "workers": workers,

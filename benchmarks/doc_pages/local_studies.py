@@ -10,6 +10,7 @@ A test compares the page with what this prints.
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -60,7 +61,7 @@ def record(folders: Sequence[Path]) -> dict[str, Any]:
             "calls": sum(
                 session["asked"]["counters"]["calls"] for session in run.manifest["sessions"] if "asked" in session
             ),
-            "seconds": sum(_seconds(session) for session in run.manifest["sessions"]),
+            "seconds": math.fsum(_seconds(session) for session in run.manifest["sessions"]),
             **{name: sum(row[name] for row in rows) for name in COUNTS},
         }
         summed = studies.setdefault(run.manifest["study"], {})
@@ -80,8 +81,9 @@ def page() -> str:
     """Return the page as Markdown: the prose, with the recorded results."""
     recorded: dict[str, Any] = json.loads(RECORD.read_text(encoding="utf-8"))
     studies = recorded["studies"]
-    summed = ("episodes", "calls", "seconds", *COUNTS)
-    total: dict[str, Any] = {name: sum(study[name] for study in studies.values()) for name in summed}
+    counted = ("episodes", "calls", *COUNTS)
+    total: dict[str, Any] = {name: sum(study[name] for study in studies.values()) for name in counted}
+    total["seconds"] = math.fsum(study["seconds"] for study in studies.values())
     rows = [_row(name, f"{len(study['conditions'])} of {_seats(name)}", study) for name, study in studies.items()]
     total["packs"] = sorted({pack for study in studies.values() for pack in study["packs"]})
     rows.append(_row("all", str(sum(len(study["conditions"]) for study in studies.values())), total))

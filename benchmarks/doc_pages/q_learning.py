@@ -207,7 +207,7 @@ def _entry(record: dict[str, Any]) -> str:
 
 def _hours(hours: dict[str, float]) -> str:
     rows = [[entry.title, str(len(entry.variants)), f"{hours[study]:.2f}"] for study, entry in STUDIES.items()]
-    return table(["study", "variants", "hours"], [*rows, ["all", "", f"{sum(hours.values()):.1f}"]])
+    return table(["study", "variants", "hours"], [*rows, ["all", "", f"{math.fsum(hours.values()):.1f}"]])
 
 
 def _speed(speed: dict[str, Any]) -> str:

@@ -10,7 +10,6 @@ best, and the score is the worst. Lines are not averaged, because they measure d
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -33,13 +32,14 @@ from llm_coop_envs.benchmarks.scorecard.tasks import COMPETENCE, LEGALITY, TENDE
 from llm_coop_envs.core.scenario import Event
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.measures import information, process
-from llm_coop_envs.reports.answers import INVALID_ABOVE
 from llm_coop_envs.runs.folder import Run
 from llm_coop_envs.runs.provenance import hash_of_files
+from llm_coop_envs.runs.unread import INVALID_ABOVE
 from llm_coop_envs.statistics import intervals as statistics
-from llm_coop_envs.statistics.intervals import Interval, mean_interval
+from llm_coop_envs.statistics.intervals import Interval, mean_interval, share_interval
 from llm_coop_envs.storage.folder import digest_of, plain_json
 from llm_coop_envs.studies.conditions import seat_matches
+from llm_coop_envs.util.opening import DAMAGED, read_file
 
 FORMAT = 2
 SUITE = "bench"
@@ -104,12 +104,12 @@ def read_card(path: Path) -> dict[str, Any]:
     """
     file = (find_card(path) or path / card_names(partial=False)[0]) if path.is_dir() else path
     try:
-        card: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+        card: dict[str, Any] = json.loads(read_file(file).decode())
         check = card.pop(CHECK)
         _ = card["lines"], card["sha256"], card["references"]
     except OSError as error:
         raise RunError(f"{file}: is no scorecard ({error.strerror}); 'llm-coop bench' makes one") from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except DAMAGED as error:
         raise RunError(f"{file}: is no scorecard ({type(error).__name__}); 'llm-coop bench' makes one") from error
     if (card.get("format"), card.get("version")) != (FORMAT, VERSION):
         raise RunError(
@@ -251,23 +251,15 @@ def by_set(rows: Iterable[Row], missing: float) -> dict[str, dict[int, float]]:
 def interval_of_sets(sets: Sequence[Sequence[float]]) -> Interval | None:
     """Return the mean score with an interval within 0 and 1 whose unit is the set of parameters.
 
-    Each end allows for one set more that would have come to 0, or to 1. Without it, sets that came to the same would
-    leave no doubt at all, as would sets that came to nearly the same: neither shows that no other set is unlike them.
     One set has no interval.
 
     Args:
         sets: the scores of each set, in [0, 1], as many in each.
     """
     means = [float(np.mean(scores)) for scores in sets]
-    if not means:
-        return None
-    mean = math.fsum(means) / len(means)
     if len(means) < 2:
-        return Interval(mean=mean, low=None, high=None, n=1)
-    below, above = (mean_interval([*means, unseen]) for unseen in (0.0, 1.0))
-    low = 0.0 if below is None or below.low is None else max(below.low, 0.0)
-    high = 1.0 if above is None or above.high is None else min(above.high, 1.0)
-    return Interval(mean=mean, low=low, high=high, n=len(means))
+        return mean_interval(means)
+    return share_interval(means)
 
 
 def reliability(sets: Sequence[Sequence[float]]) -> float | None:

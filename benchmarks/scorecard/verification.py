@@ -11,6 +11,7 @@ from llm_coop_envs.errors import RunError
 from llm_coop_envs.runs.folder import Run
 from llm_coop_envs.storage.files import read_json
 from llm_coop_envs.storage.folder import difference, digest_of
+from llm_coop_envs.util.opening import DAMAGED, read_file
 
 
 def card_faults(run: Run) -> list[str]:
@@ -32,13 +33,13 @@ def card_faults(run: Run) -> list[str]:
         how = difference(_by_name(own_part), _by_name(expected), every=True)
         expected_table = markdown(written)
         how = how or difference({"claims": written["claims"]}, {"claims": find_claims(written)}, every=True)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except DAMAGED as error:
         how = f"it is damaged ({error!r})"
     if how:
         return [f"{path}: is not what the episodes make of it: {how}"]
     if written.get(CHECK) != digest_of({name: value for name, value in written.items() if name != CHECK}):
         return [f"{path}: its rows of other players, or its hash, are not what was written"]
-    if not table.is_file() or table.read_text(encoding="utf-8") != expected_table:
+    if not table.is_file() or read_file(table).decode() != expected_table:
         return [f"{table}: is not the table of the scorecard"]
     if run.manifest[SUITE]["analysis"] != analysis_hash():
         return [f"{path}: was preregistered with other code for the analysis; use the version that played it"]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import os
 import random
 import resource
@@ -133,12 +134,12 @@ def measure(name: str, agents: int) -> dict[str, float]:
 
 def one_case(name: str, agents: int) -> None:
     """Run a case in this process and print its cost."""
-    idle = sum(os.times()[:4])
+    idle = math.fsum(os.times()[:4])
     cases(agents)[name]()
     own, others = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
     started = 2 if others.ru_maxrss else 0  # the greater of the processes started counts for each
     memory = own.ru_maxrss + started * others.ru_maxrss
-    print(json.dumps({"processor_seconds": sum(os.times()[:4]) - idle, "megabytes": memory / MEGABYTE}))
+    print(json.dumps({"processor_seconds": math.fsum(os.times()[:4]) - idle, "megabytes": memory / MEGABYTE}))
 
 
 def main() -> None:

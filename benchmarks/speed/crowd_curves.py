@@ -108,9 +108,9 @@ def exponent(points: list[dict[str, Any]]) -> float:
     """Fit the slope of log cost on log agent-rounds by least squares, from 1,000 agents on; 1 is linear."""
     large = [point for point in points if point["agents"] >= 1000]
     pairs = [(math.log(point["agent_rounds"]), math.log(point["processor_seconds"])) for point in large]
-    mean_x, mean_y = (sum(values) / len(pairs) for values in zip(*pairs, strict=True))
-    slope: float = sum((x - mean_x) * (y - mean_y) for x, y in pairs) / sum((x - mean_x) ** 2 for x, _ in pairs)
-    return slope
+    mean_x, mean_y = (math.fsum(values) / len(pairs) for values in zip(*pairs, strict=True))
+    covariation = math.fsum((x - mean_x) * (y - mean_y) for x, y in pairs)
+    return covariation / math.fsum((x - mean_x) ** 2 for x, _ in pairs)
 
 
 def main() -> None:

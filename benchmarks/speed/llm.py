@@ -12,6 +12,7 @@ import functools
 import importlib.util
 import itertools
 import json
+import math
 import resource
 import statistics
 import subprocess
@@ -167,7 +168,7 @@ def several(repeats: int) -> dict[str, Any]:
                     seconds = max(end for _, end, _ in spans) - min(begin for begin, _, _ in spans)
                     name = f"{processes}_processes_{len(urls)}_addresses"
                     samples.setdefault(f"{name}_calls_per_s", []).append(count / seconds)
-                    samples.setdefault(f"{name}_cpu_us", []).append(1e6 * sum(cpu for *_, cpu in spans) / count)
+                    samples.setdefault(f"{name}_cpu_us", []).append(1e6 * math.fsum(cpu for *_, cpu in spans) / count)
     return {name: spread(values) for name, values in samples.items()}
 
 

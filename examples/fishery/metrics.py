@@ -1,21 +1,23 @@
 """Measures of the fishery, from recorded events alone."""
 
 from collections.abc import Sequence
+from math import fsum
 
 from fishery.rules import sustainable_yield
 from llm_coop_envs.core.scenario import Event, Measures, Row
+from llm_coop_envs.statistics.intervals import FROM_0, YES_OR_NO, Range
 
 
 def round_rows(events: Sequence[Event]) -> list[Row]:
     """One row for each season: `round`, `stock` before it, `catch` of all, `left` after growth (tons)."""
     seasons = [event for event in events if event["type"] == "round"]
-    return [{"round": e["round"], "stock": e["stock"], "catch": sum(e["catches"]), "left": e["left"]} for e in seasons]
+    return [{"round": e["round"], "stock": e["stock"], "catch": fsum(e["catches"]), "left": e["left"]} for e in seasons]
 
 
 def episode_metrics(events: Sequence[Event]) -> Row:
     """The measures of one episode, see `MEASURES.about`."""
     rules, rows = events[0]["settings"], round_rows(events)
-    landed, last_stock = sum(row["catch"] for row in rows), rows[-1]["left"] if rows else rules["capacity"]
+    landed, last_stock = fsum(row["catch"] for row in rows), rows[-1]["left"] if rows else rules["capacity"]
     best = rules["capacity"] + rules["seasons"] * sustainable_yield(rules["growth"], rules["capacity"])
     return {
         "seasons": len(rows),
@@ -33,6 +35,15 @@ MEASURES = Measures(
         "catch_total": "Tons landed by all in the whole episode.",
         "share_of_best": "Tons landed, as a share of the first stock and the sustainable yield of every season.",
         "collapsed": "Whether the stock fell below the point from which nothing grows back.",
+    },
+    ranges={
+        "seasons": lambda settings: Range(low=0, high=settings["seasons"], integer=True),
+        "catch_total": FROM_0,
+        "share_of_best": FROM_0,
+        "collapsed": YES_OR_NO,
+        # Those of seasons alone: no season begins or ends with more than the water holds, or lands more.
+        "round": lambda settings: Range(low=1, high=settings["seasons"], integer=True),
+        **dict.fromkeys(("stock", "catch", "left"), lambda settings: Range(low=0, high=settings["capacity"])),
     },
     headline=("seasons", "share_of_best", "collapsed"),
 )

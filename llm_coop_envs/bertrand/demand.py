@@ -77,14 +77,16 @@ class LogitMarket(Market):
         outside = self.outside / mu
         top = max(outside, *pulls)
         weights = [math.exp(pull - top) for pull in pulls]
-        unit = self.scale / (sum(weights) + math.exp(outside - top))
+        unit = self.scale / (math.fsum(weights) + math.exp(outside - top))
         return [weight * unit for weight in weights]
 
     def consumer_surplus(self, prices: Sequence[float], demand: Sequence[float]) -> float:
         """The expected value of the best good over buying nothing, summed over all customers (Small and Rosen 1981)."""
         pulls = [(a - p - self.outside) / self.mu for a, p in zip(self.quality, prices, strict=True)]
         top = max(0.0, *pulls)
-        return self.scale * self.mu * (top + math.log(math.exp(-top) + sum(math.exp(pull - top) for pull in pulls)))
+        return (
+            self.scale * self.mu * (top + math.log(math.exp(-top) + math.fsum(math.exp(pull - top) for pull in pulls)))
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,15 +124,15 @@ class LinearMarket(Market):
 
     def consumer_surplus(self, prices: Sequence[float], demand: Sequence[float]) -> float:
         """The quadratic utility of what is sold, less what it costs the customers (Singh and Vives 1984)."""
-        gains = sum((a - p) * q for a, p, q in zip(self.quality, prices, demand, strict=True))
-        squares = sum(q * q for q in demand)
-        return gains - (self.beta * squares + self.d * (sum(demand) ** 2 - squares)) / 2
+        gains = math.fsum((a - p) * q for a, p, q in zip(self.quality, prices, demand, strict=True))
+        squares = math.fsum(q * q for q in demand)
+        return gains - (self.beta * squares + self.d * (math.fsum(demand) ** 2 - squares)) / 2
 
     def _unbounded(self, surplus: Sequence[float]) -> list[float]:
         """Solve the inverse demand of these firms, whatever the signs that come out."""
         n, beta, d = len(surplus), self.beta, self.d
         own = beta + (n - 2) * d
-        total = sum(surplus)
+        total = math.fsum(surplus)
         # Spelled as the two-firm formula is published, so that truncated profits agree with the authors' to
         # the unit.
         scale = beta * beta - d * d if n == 2 else (beta - d) * (beta + (n - 1) * d)

@@ -345,11 +345,13 @@ class BertrandEnv(ScenarioEnv):
             is_block: whether the prices are means over a block.
         """
         # Even numbers name the errors of rounds, odd ones those of blocks: round 20 has 40, a block that ends there 41.
-        error = self.error(index, last, 2 * last + is_block, len(prices))
+        # A block of one round is that round, and is seen as it is.
+        is_longer = is_block and self.settings.bin_size > 1
+        error = self.error(index, last, 2 * last + is_longer, len(prices))
         if error is None:
             return prices
         # The mean over a block is off by as much as that of independent errors.
-        scaled_error = error / np.sqrt(self.settings.bin_size if is_block else 1)
+        scaled_error = error / np.sqrt(self.settings.bin_size if is_longer else 1)
         return tuple(np.maximum(0.0, np.array(prices) * (1.0 + scaled_error)).tolist())
 
     def _picture(self) -> str:

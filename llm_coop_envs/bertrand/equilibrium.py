@@ -58,9 +58,9 @@ def joint_prices(market: Market) -> tuple[float, ...]:
         # All margins m equal mu / s_0, and x = m / mu - 1 solves x e^x = e^-1 sum_j exp((a_j - c_j - a_0) / mu).
         pulls = [(a - c - market.outside) / market.mu for a, c in zip(market.quality, market.cost, strict=True)]
         top = max(pulls)
-        margin = market.mu * (1.0 + _lambert(top + math.log(sum(math.exp(x - top) for x in pulls)) - 1.0))
+        margin = market.mu * (1.0 + _lambert(top + math.log(math.fsum(math.exp(x - top) for x in pulls)) - 1.0))
         prices = tuple(c + margin for c in market.cost)
-        inside = sum(market.demand(prices)) / market.scale
+        inside = math.fsum(market.demand(prices)) / market.scale
         missed = [margin * (1.0 - inside) - market.mu]
     elif isinstance(market, LinearMarket):
         # Symmetric cross effects: the optimum depends on the own cost only, for any n.
@@ -88,7 +88,7 @@ def best_reply(market: Market, firm: int, prices: Sequence[float]) -> float:
         rivals = [(a - p) / market.mu for j, (a, p) in enumerate(zip(market.quality, prices, strict=True)) if j != firm]
         rivals.append(market.outside / market.mu)
         top = max(rivals)
-        against = top + math.log(sum(math.exp(x - top) for x in rivals))
+        against = top + math.log(math.fsum(math.exp(x - top) for x in rivals))
         return cost + market.mu * (1.0 + _lambert((market.quality[firm] - cost) / market.mu - 1.0 - against))
     if not isinstance(market, LinearMarket):
         raise TypeError(f"no best reply is known for a {type(market).__name__}")
@@ -143,12 +143,12 @@ def _logit_nash(market: LogitMarket) -> tuple[float, ...]:
 
     top = max(outside, *pulls)
     low = outside
-    high = top + math.log(math.exp(outside - top) + sum(math.exp(pull - top) for pull in pulls))
+    high = top + math.log(math.exp(outside - top) + math.fsum(math.exp(pull - top) for pull in pulls))
     for _ in range(_BISECTION_STEPS):
         y = 0.5 * (low + high)
         if y in (low, high):
             break
-        crowded = sum(x / (1.0 + x) for x in odds(y)) + math.exp(outside - y) > 1.0
+        crowded = math.fsum(x / (1.0 + x) for x in odds(y)) + math.exp(outside - y) > 1.0
         low, high = (y, high) if crowded else (low, y)
     return tuple(c + mu * (1.0 + x) for c, x in zip(market.cost, odds(0.5 * (low + high)), strict=True))
 
@@ -163,7 +163,7 @@ def _linear_nash(market: LinearMarket) -> tuple[float, ...]:
     n = market.firms
     r = _rivalry(market, n)
     gaps = [a - c for a, c in zip(market.quality, market.cost, strict=True)]
-    total = sum(gaps) / (2.0 - (n - 1) * r)
+    total = math.fsum(gaps) / (2.0 - (n - 1) * r)
     return tuple(a - (gap + r * total) / (2.0 + r) for a, gap in zip(market.quality, gaps, strict=True))
 
 
@@ -172,7 +172,7 @@ def _linear_reply(
 ) -> float:
     """The price at which the firm's profit is stationary while all rivals, or only those `among`, sell."""
     rivals = [j for j in range(market.firms) if j != firm] if among is None else among
-    surplus = sum(market.quality[j] - prices[j] for j in rivals)
+    surplus = math.fsum(market.quality[j] - prices[j] for j in rivals)
     return (market.quality[firm] + market.cost[firm] - _rivalry(market, len(rivals) + 1) * surplus) / 2
 
 
@@ -189,7 +189,7 @@ def _clamped_reply(market: LinearMarket, firm: int, prices: Sequence[float], inn
         candidates.append(_linear_reply(market, firm, prices, rivals[:k]))
         if market.d > 0.0:
             # At this price the rival stops selling: its surplus is d times what the firm and k stronger rivals sell.
-            edge = surplus[rival] * (market.beta + k * market.d) / market.d - sum(surplus[j] for j in rivals[:k])
+            edge = surplus[rival] * (market.beta + k * market.d) / market.d - math.fsum(surplus[j] for j in rivals[:k])
             candidates.append(market.quality[firm] - edge)
 
     def profit(price: float) -> float:

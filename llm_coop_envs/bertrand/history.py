@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Iterable
 from itertools import islice
@@ -72,13 +73,13 @@ class History:
         size = self.bin_size
         start = block * size - (self.played - len(self._outcomes))
         rounds = list(islice(self._outcomes, start, start + size))
-        prices = tuple(sum(column) / size for column in zip(*(o.prices for o in rounds), strict=True))
+        prices = tuple(math.fsum(column) / size for column in zip(*(o.prices for o in rounds), strict=True))
         return Bin(
             block * size + 1,
             (block + 1) * size,
             prices[firm],
-            sum(o.demand[firm] for o in rounds) / size,
-            sum(o.profits[firm] for o in rounds) / size,
+            math.fsum(o.demand[firm] for o in rounds) / size,
+            math.fsum(o.profits[firm] for o in rounds) / size,
             others(prices, firm),
         )
 

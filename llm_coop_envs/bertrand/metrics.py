@@ -6,6 +6,8 @@ rules, learners. Rounds are counted from 1, and windows include both ends.
 
 from __future__ import annotations
 
+import functools
+import json
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -19,6 +21,7 @@ from llm_coop_envs.bertrand.settings import BertrandSettings
 from llm_coop_envs.core.records import flagged_choices, of_type, start_of
 from llm_coop_envs.core.scenario import Event, Measures
 from llm_coop_envs.interface.question import Number
+from llm_coop_envs.statistics.intervals import ANYTHING, COUNT, COUNT_FROM_1, FROM_0, SHARE, YES_OR_NO, Range
 
 INDEX_FIRST = 250
 """First round of the published collusiveness index (EconEvals, arXiv 2503.18825: periods 249 to 299, from 0)."""
@@ -358,6 +361,30 @@ def consumer_surplus(settings: BertrandSettings, event: Event) -> float:
     return settings.market.restrict_to(firms).consumer_surplus(prices, demand)
 
 
+def price_range(settings: Mapping[str, Any]) -> Range:
+    """What prices can be in a market with these settings."""
+    questions = _price_questions(json.dumps(settings, sort_keys=True))
+    return Range(low=min(question.low for question in questions), high=max(question.high for question in questions))
+
+
+@functools.lru_cache(maxsize=64)
+def _price_questions(settings: str) -> tuple[Number, ...]:
+    return BertrandSettings.build(**json.loads(settings)).price_questions
+
+
+def _spreads(settings: Mapping[str, Any]) -> Range:
+    prices = price_range(settings)
+    return Range(low=0.0, high=(prices.high or 0.0) - (prices.low or 0.0))
+
+
+def _round_numbers(settings: Mapping[str, Any]) -> Range:
+    return Range(low=1.0, high=settings["rounds"], integer=True)
+
+
+def _round_counts(settings: Mapping[str, Any]) -> Range:
+    return Range(low=0.0, high=settings["rounds"], integer=True)
+
+
 REWARDS = {"consumer_surplus": consumer_surplus}
 
 MEASURES = Measures(
@@ -392,6 +419,31 @@ MEASURES = Measures(
         "together_from": "Round from which all rounds are as in together_share, from 1; missing if the last is not.",
         "window_round": "Round that completes the first run of such rounds that is as long as the settings' collusion "
         f"window, or {WINDOW} (Wu et al. 2024); missing if none does.",
+    },
+    ranges={
+        "rounds": _round_counts,
+        "messages": COUNT,
+        "firms": COUNT_FROM_1,
+        "nash_price": FROM_0,
+        "joint_price": FROM_0,
+        "profit_gain*": ANYTHING,
+        "mean_price*": price_range,
+        "price_spread*": _spreads,
+        "collusiveness_index": SHARE,
+        "price_index_last": SHARE,
+        "monopoly_found": YES_OR_NO,
+        "optimal_rounds": SHARE,
+        "together_share": SHARE,
+        "together_longest": _round_counts,
+        "together_from": _round_numbers,
+        "window_round": _round_numbers,
+        # Those of rounds alone.
+        "round": _round_numbers,
+        "price_*": price_range,
+        "demand_*": FROM_0,
+        "profit_*": ANYTHING,
+        "together": YES_OR_NO,
+        "forced": YES_OR_NO,
     },
     unflagged=without_flagged,
     asked=questions_by_agent,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -57,7 +58,7 @@ class Equilibria:
     @functools.cached_property
     def mean_gap(self) -> float:
         """Mean joint profit minus mean Nash profit: the denominator of the profit gain."""
-        return (sum(self.joint_profit) - sum(self.zero_profit)) / len(self.nash)
+        return (math.fsum(self.joint_profit) - math.fsum(self.zero_profit)) / len(self.nash)
 
     @property
     def losers(self) -> list[int]:

@@ -14,12 +14,13 @@ from rich.table import Table
 
 from llm_coop_envs.cli.messages import fail, note, sentences
 from llm_coop_envs.cli.run_options import KIND, RunOptions, option, with_options
+from llm_coop_envs.cli.trusting import trust_program
 
 if TYPE_CHECKING:
     from llm_coop_envs.benchmarks.scorecard.suite import Suite
 
 WIDTH = 250  # of the table at most: its lines stay whole, and narrower terminals break them
-_WITHOUT = ("seed", "episodes", "rounds", "reduced", "seat", "persona", "replay")
+_WITHOUT = ("seed", "episodes", "rounds", "reduced", "seat", "persona", "replay", "trust_policies", "trust_pack")
 
 
 @sentences
@@ -67,6 +68,7 @@ def bench_command(
     from llm_coop_envs.storage.folder import MANIFEST, chosen_folder
     from llm_coop_envs.storage.parquet import need_arrow
 
+    trust_program()
     need_arrow()
     if suite_version not in (None, VERSION):
         fail(f"--suite-version {suite_version}: this program has version {VERSION} of the suite and no other")

@@ -39,6 +39,7 @@ def branch_command(
     from llm_coop_envs.storage.parquet import need_arrow
 
     need_arrow()
+    options.trust(arms.expanduser().absolute().parent)
     reached = options.base_url is None
     plan = plan_branch(run.expanduser(), at, arms.expanduser(), options.study, reached=reached)
     access = options.access()

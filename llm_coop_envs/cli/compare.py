@@ -8,9 +8,11 @@ from typing import Annotated
 import typer
 
 from llm_coop_envs.cli.messages import sentences
+from llm_coop_envs.cli.trusting import reads_runs
 
 
 @sentences
+@reads_runs
 def compare_command(
     first: Annotated[Path, typer.Argument(help="The run folder, or scorecard, that is compared with.")],
     second: Annotated[
@@ -40,6 +42,7 @@ def compare_command(
 
 
 @sentences
+@reads_runs
 def power_command(
     run: Annotated[Path, typer.Argument(help="The run folder of a pilot, whose study names pairs.")],
 ) -> None:

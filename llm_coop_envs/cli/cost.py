@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -40,6 +41,7 @@ def cost_command(
     """Estimate calls, tokens, money and time of a study with a language model. Nobody is asked."""
     from llm_coop_envs.studies.study import load_study
 
+    options.trust(Path(study).expanduser().absolute().parent, any_folder=True)
     plan = load_study(study, options.seed)
     if not options.policy and not options.seat and not plan.models:
         options = replace(options, policy=[KIND])

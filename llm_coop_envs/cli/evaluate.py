@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from llm_coop_envs.cli.messages import sentences
+from llm_coop_envs.cli.trusting import trust_program
 from llm_coop_envs.statistics.intervals import LEVEL, Interval
 from llm_coop_envs.util.values import read_pairs
 
@@ -41,6 +42,7 @@ def evaluate_command(
     from llm_coop_envs.statistics.comparison import holm
     from llm_coop_envs.storage.files import write_json
 
+    trust_program()
     game_settings = {**({} if preset is None else {"preset": preset}), **read_pairs("--set", settings or ())}
     own = read_pairs("--option", options or ())
     policies = (policy, *([] if against is None else [against]))

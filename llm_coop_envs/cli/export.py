@@ -8,9 +8,11 @@ from typing import Annotated
 import typer
 
 from llm_coop_envs.cli.messages import sentences
+from llm_coop_envs.cli.trusting import reads_runs
 
 
 @sentences
+@reads_runs
 def export_command(
     run: Annotated[Path, typer.Argument(help="A finished run's folder; it is only read.")],
     to: Annotated[

@@ -8,9 +8,11 @@ from typing import Annotated
 import typer
 
 from llm_coop_envs.cli.messages import check_target, note, sentences
+from llm_coop_envs.cli.trusting import reads_runs
 
 
 @sentences
+@reads_runs
 def figures_command(
     run: Annotated[Path, typer.Argument(help="A run folder, or a folder with Q-learning sessions.")],
     out: Annotated[

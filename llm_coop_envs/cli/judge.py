@@ -56,6 +56,7 @@ def judge_command(
     from llm_coop_envs.storage.folder import chosen_folder
     from llm_coop_envs.util.keys import scrub
 
+    options.trust()
     if (run is None) == (planted is None):
         raise StudyError("judge: give the folder of a run, or --planted SCENARIO")
     models = options.model or []

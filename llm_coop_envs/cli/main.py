@@ -32,6 +32,7 @@ from llm_coop_envs.cli.transcript import transcript_command
 from llm_coop_envs.cli.verify import verify_command
 from llm_coop_envs.cli.view import view_command
 from llm_coop_envs.cli.watch import watch_command
+from llm_coop_envs.util.trust import NOTHING, limited_to
 from llm_coop_envs.version import __version__
 
 app = typer.Typer(
@@ -87,8 +88,11 @@ def _version(is_given: bool) -> None:
 
 @app.callback()
 def options(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", help="Show the version and exit.", callback=_version, is_eager=True)
     ] = False,
 ) -> None:
     """Options that stand before a command."""
+    # Each command says itself what else it may load.
+    context.with_resource(limited_to(NOTHING))

@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from llm_coop_envs.cli.messages import note, sentences
+from llm_coop_envs.cli.trusting import trust_program
 
 
 @sentences
@@ -52,6 +53,7 @@ def play_command(
     from llm_coop_envs.storage.parquet import need_arrow
     from llm_coop_envs.util.values import read_pairs
 
+    trust_program()
     need_arrow()
     with contextlib.suppress(ImportError):
         import readline  # noqa: F401  # lines can be edited then

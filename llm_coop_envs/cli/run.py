@@ -11,9 +11,11 @@ from rich.console import Console
 
 from llm_coop_envs.cli.messages import EXIT_INTERRUPTED, fail, note, sentences
 from llm_coop_envs.cli.run_options import RunOptions, option, with_options
+from llm_coop_envs.cli.trusting import trust_program
 from llm_coop_envs.errors import LlmCoopError
 
 if TYPE_CHECKING:
+    from llm_coop_envs.runs.runner import Outcome
     from llm_coop_envs.studies.study import Study
 
 
@@ -72,6 +74,10 @@ def run_command(
             f"--seed {options.seed}: {path} is a run, whose seed is fixed; give the study instead to play it with "
             "another"
         )
+    if continued:
+        options.trust()
+    else:
+        trust_program(path if path.is_file() and study not in shipped_studies() else None)
     reachable = options.base_url is not None or options.replay is not None
     plan = options.study(
         study_of(open_run(path), reached=not reachable) if continued else load_study(study, options.seed)
@@ -101,6 +107,12 @@ def _warn(plan: Study) -> None:
 
     if few := too_few_seeds(plan):
         note(few)
+
+
+def _say_invalid(outcome: Outcome) -> None:
+    """Say of which conditions the answers could not be read: they are no result of their model."""
+    for condition, why in outcome.invalid.items():
+        note(f"Invalid: condition '{condition}': {why}. It is no result of its model.")
 
 
 def play_out(
@@ -151,6 +163,7 @@ def play_out(
         if not watcher.begun:
             raise
         fail(f"{str(error).rstrip('.')}. What was finished is in {folder}; continue with: {again}")
+    _say_invalid(outcome)
     if not outcome.complete and outcome.elsewhere and outcome.why is None:
         note(
             f"This part is done: {count_of(outcome.played, 'episode')} in {format_clock(outcome.seconds)}. "
@@ -160,11 +173,13 @@ def play_out(
     if not outcome.complete:
         finished = f"{outcome.finished} of {count_of(outcome.run.total, 'episode')} are in {folder}"
         if outcome.why is None:
-            note(f"Stopped: {finished}; continue with: {again}")
+            ended = f" Ended by --stop-invalid: {', '.join(outcome.ended)}." if outcome.ended else ""
+            note(f"Stopped: {finished}; continue with: {again}{ended}")
             if outcome.limited:
                 return
         else:
-            larger = [*command_words, *options.with_more().again(), "-o", str(folder)]
+            budget = None if outcome.access is None else outcome.access.budget
+            larger = [*command_words, *options.with_more(budget).again(), "-o", str(folder)]
             note(f"{outcome.why[0].upper()}{outcome.why[1:]}. {finished}; for example: {scrub(shlex.join(larger))}")
         raise typer.Exit(EXIT_INTERRUPTED)
     played = f"{count_of(outcome.played, 'episode')} in {format_clock(outcome.seconds)}"

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from llm_coop_envs.cli.messages import finite
+from llm_coop_envs.cli.trusting import TrustPack, TrustPolicies, trust_named
 from llm_coop_envs.errors import StudyError
 
 if TYPE_CHECKING:
+    from llm_coop_envs.policies.llm.asking.budget import Budget
     from llm_coop_envs.runs.model_access import ModelAccess
     from llm_coop_envs.studies.seating import GivenPlayer
     from llm_coop_envs.studies.study import Study
@@ -139,8 +141,41 @@ class RunOptions:
         str | None, option("A name for this process's share, if several write one run.", panel=_ANSWERS)
     ] = None
     episodes_at_once: Annotated[
-        int | None, option("Episodes played side by side. (default: 128)", min=1, panel=_ANSWERS)
+        int | None,
+        option(
+            "At most this many episodes side by side; no more are begun than fill the requests. (default: 128)",
+            min=1,
+            panel=_ANSWERS,
+        ),
     ] = None
+    stop_invalid: Annotated[
+        bool,
+        option("End a condition when more than 5 % of its answers cannot be read.", "--stop-invalid", panel=_ANSWERS),
+    ] = False
+    trust_policies: TrustPolicies = None
+    trust_pack: TrustPack = None
+
+    def trust(self, *search: Path, any_folder: bool = False) -> None:
+        """Let the command load what these options name, and what is installed.
+
+        Args:
+            *search: folders in which trusted modules are searched for, besides the working directory.
+            any_folder: whether packs, wordings and trained players may be loaded from anywhere.
+        """
+        from llm_coop_envs.policies import kinds
+        from llm_coop_envs.studies.seating import read_player, read_seat
+
+        players = [*map(read_player, self.policy or ()), *(player for _, player in map(read_seat, self.seat or ()))]
+        policies, folders = list(self.trust_policies or ()), list(self.trust_pack or ())
+        for player in players:
+            kind, argument = kinds.parse(player.name)
+            if kind == kinds.OWN:
+                policies.append(argument)
+            elif argument:
+                folders.append(Path(argument))
+            folders += [Path(str(player.options[name])) for name in ("pack",) if name in player.options]
+        folders += [Path(self.pack)] if self.pack else []
+        trust_named(policies, [*folders, *([Path(Path.cwd().anchor)] if any_folder else [])], more_search=search)
 
     def study(self, study: Study) -> Study:
         """What is played of a study, with the players that were given.
@@ -236,12 +271,16 @@ class RunOptions:
             cache=self.cache,
             sample=self.sample,
             at_once=self.episodes_at_once or AT_ONCE,
+            stop_invalid=self.stop_invalid,
         )
 
-    def with_more(self) -> RunOptions:
-        """The same with twice the budget."""
-        limits = {name: getattr(self, name) for name in ("budget", "max_calls", "max_tokens")}
-        return dataclasses.replace(self, **{name: 2 * value for name, value in limits.items() if value is not None})
+    def with_more(self, budget: Budget | None = None) -> RunOptions:
+        """The same with twice the budget: that of the run, perhaps since an earlier session, or else its own."""
+        limits: dict[str, Any] = {name: getattr(self, name) for name in ("budget", "max_calls", "max_tokens")}
+        if budget is not None:
+            limits = {"budget": budget.usd, "max_calls": budget.calls, "max_tokens": budget.tokens}
+        larger: dict[str, Any] = {name: 2 * value or 1 for name, value in limits.items() if value is not None}
+        return dataclasses.replace(self, **larger)
 
     def again(self) -> list[str]:
         """The options as arguments, for the record and for a session that continues; no key is among them."""

@@ -9,10 +9,11 @@ import typer
 
 from llm_coop_envs.cli.messages import note, sentences
 from llm_coop_envs.cli.run_options import RunOptions, option, with_options
+from llm_coop_envs.cli.trusting import trust_program
 
 
 @sentences
-@with_options(without=("part", "replay"))
+@with_options(without=("part", "replay", "trust_policies", "trust_pack"))
 def slurm_command(
     study: Annotated[str, typer.Argument(help="A shipped study's name, or a YAML file.")],
     options: RunOptions,
@@ -38,6 +39,8 @@ def slurm_command(
     from llm_coop_envs.studies.study import load_study
 
     check_options(sbatch or ())
+    path = Path(study).expanduser()
+    trust_program(path if path.is_file() else None)
     plan = options.study(load_study(study, options.seed))
     with chosen_folder(out, plan.name) as folder:
         begin_run(plan, folder, options.access())

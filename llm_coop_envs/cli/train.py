@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from llm_coop_envs.cli.messages import EXIT_INTERRUPTED, note, sentences
+from llm_coop_envs.cli.trusting import trust_program
 from llm_coop_envs.util.values import read_pairs
 
 
@@ -67,6 +68,7 @@ def train_command(
     from llm_coop_envs.core.registry import find_scenario
     from llm_coop_envs.runs.progress import counting, working
 
+    trust_program()
     plan = TrainSettings(
         env=env,
         algo=algo,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from llm_coop_envs.cli.messages import EXIT_ERROR, fail, note, sentences
+from llm_coop_envs.cli.trusting import reads_runs
 from llm_coop_envs.util.quoting import harmless
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ _BAR = "  | "
 
 
 @sentences
+@reads_runs
 def transcript_command(
     run: Annotated[Path, typer.Argument(help="A run folder.")],
     condition: Annotated[

@@ -8,10 +8,13 @@ from typing import Annotated
 import typer
 
 from llm_coop_envs.cli.messages import EXIT_ERROR, note, sentences
+from llm_coop_envs.cli.trusting import reads_runs
+from llm_coop_envs.errors import TrustError
 from llm_coop_envs.util.quoting import harmless
 
 
 @sentences
+@reads_runs
 def verify_command(
     run: Annotated[Path, typer.Argument(help="A run folder.")],
     again: Annotated[
@@ -27,9 +30,14 @@ def verify_command(
     folder = run.expanduser()
     with working(f"Checking {folder}") as tell:
         check = verify_run(folder, again=again, tell=lambda subject: tell(f"Checking {subject}"))
-        check.faults += card_faults(check.run)
-        tell("Checking the report")
-        check.faults += report_faults(check.run)
+        for subject, find in (("scorecard", card_faults), ("report", report_faults)):
+            tell(f"Checking the {subject}")
+            try:
+                check.faults += find(check.run)
+            except TrustError as error:
+                check.notes.append(f"the {subject} ({error})")
+    for sentence in check.versions:
+        note(f"{sentence}.")
     for sentence in check.notes:
         note(f"Not checked: {sentence}.")
     for sentence in check.faults:

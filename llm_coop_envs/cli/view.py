@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from llm_coop_envs.cli.messages import fail, note, sentences
+from llm_coop_envs.cli.trusting import reads_runs
 
 if TYPE_CHECKING:
     from llm_coop_envs.page.server import PageServer
 
 
 @sentences
+@reads_runs
 def view_command(
     runs: Annotated[Path, typer.Argument(help="A folder of runs, or one run.")] = Path("runs"),
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="The port; 0 takes a free one.")] = 0,

@@ -8,9 +8,11 @@ from typing import Annotated
 import typer
 
 from llm_coop_envs.cli.messages import note, sentences
+from llm_coop_envs.cli.trusting import reads_runs
 
 
 @sentences
+@reads_runs
 def watch_command(
     run: Annotated[Path, typer.Argument(help="A run folder.")],
     condition: Annotated[

@@ -79,6 +79,9 @@ class ArrayEnv(Regulated):
             self._state_bounds = (np.tile(ends[0], self.n_players), np.tile(ends[1], self.n_players))
         self.possible_agents = self._player_names
         self._choices = ChoiceReader(self._choice_space(), self.n_players)
+        kind = type(self)
+        if not self._choices.discrete and kind._clean is Hooks._clean and kind._missing is Hooks._missing:
+            self._missing(np.arange(0))  # raises now, not in the middle of an episode
         self._seat_regulator()
         for k, change in enumerate(settings.changes):
             check_patterns(f"changes[{k}].players", change.players, self.possible_agents)

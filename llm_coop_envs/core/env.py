@@ -103,7 +103,7 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
         self._action_spaces: dict[str, spaces.Dict] = {}
         self._state_space: spaces.Box | None = None
         if self.regulator is not None:
-            self._regulation = load_regulation(settings.wording)
+            self._regulation = load_regulation(settings.wording, self.home)
         if self._notices is not None:
             self._news = load_news(settings.wording, self.home)
         self._left_told = (-1, "")
@@ -392,7 +392,7 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
         if index == self.n_players:
             names = self.possible_agents
             heard = tuple(message.as_heard(names[message.speaker], False) for message in self._read_by_regulator())
-            return regulator.slots(common, round_=self.round, heard=heard, picture=self._picture())
+            return regulator.slots(common, round_=self.round, heard=heard, picture=self._public_picture())
         may_report = self.phase == REPORT and index in self._who.tolist()
         notice = self._regulation.render(NOTICE, regulator.notice_values(index, may_report=may_report))
         if self.phase == REPORT:  # the scenario's own words ask for nothing then

@@ -1,9 +1,64 @@
-"""Reading recorded events."""
+"""Reading recorded events: the one rule for what was delivered, and for whose choices were their own."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
+
+VETO = "veto"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Delivery:
+    """A message as it was heard.
+
+    Attributes:
+        round: the round in which it was first heard.
+        speaker: its true speaker.
+        text: what was heard.
+        hearers: who heard it, the speaker not among them; `None` for all others.
+    """
+
+    round: int
+    speaker: str
+    text: str
+    hearers: Collection[str] | None
+
+
+def deliveries(events: Sequence[Mapping[str, Any]]) -> list[Delivery]:
+    """Collect what was heard: dropped messages are left out, and others come as their treatment delivered them.
+
+    Example: a message of round 3 with a delay of 2 is one of round 5.
+    """
+    heard = []
+    for message in of_type(events, "message"):
+        delivered = message.get("delivered", message)
+        if delivered["text"] is not None:
+            heard.append(
+                Delivery(
+                    round=delivered.get("round", message["round"]),
+                    speaker=message["agent"],
+                    text=delivered["text"],
+                    hearers=message["hearers"],
+                )
+            )
+    return heard
+
+
+def replaced_choices(events: Sequence[Mapping[str, Any]]) -> set[tuple[int, str, str]]:
+    """Find the choices that were not their player's own, by round, phase and player.
+
+    They were illegal or missing, a regulator stopped them, or the round's prices were forced.
+    """
+    forced = {event["round"] for event in of_type(events, "round") if event.get("forced")}
+    replaced = {
+        (event["round"], event["phase"], event["agent"])
+        for event in of_type(events, "choice")
+        if event.get("flags") or event["round"] in forced
+    }
+    stopped = (event for event in of_type(events, "regulation") if event["action"] == VETO)
+    return replaced | {(event["round"], event["on"], event["about"]) for event in stopped}
 
 
 def start_of(events: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from llm_coop_envs.core.talking import Talking
 from llm_coop_envs.interface.actions import ILLEGAL_CHOICE, MISSING_ACTION, ChoiceReader, Indices
-from llm_coop_envs.interface.hooks import TALK, Over, Stage
+from llm_coop_envs.interface.hooks import TALK, Hooks, Over, Stage
 from llm_coop_envs.treatments.regulator import ORDER, PHASES, REPORT, EmptySeat, Regulator, Release, Ruling
 
 
@@ -33,9 +33,14 @@ class Regulated(Talking):
         self.regulator = None
         self._seat = EmptySeat()
         if settings.regulator is not None:
-            length, discrete = settings.message_length, self._choices.discrete
             powers, names = settings.regulator, self._player_names
-            self._seat = self.regulator = Regulator(powers, names, message_length=length, discrete=discrete)
+            self._seat = self.regulator = Regulator(
+                powers,
+                names,
+                message_length=settings.message_length,
+                talked=settings.ever_talks,
+                discrete=self._choices.discrete,
+            )
             for order in powers.orders:
                 settings.check_order(order)
             self.phases = (*self.phases, *self.regulator.phases)
@@ -61,11 +66,24 @@ class Regulated(Talking):
 
     def regulator_features(self) -> NDArray[np.float32]:
         """The regulator's numeric observation; see `Regulator.features`."""
-        return self._required_regulator.features(self._state_vector())
+        return self._required_regulator.features(self._public_state())
 
     def regulator_bounds(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Lower and upper bounds of the regulator's features."""
-        return self._required_regulator.bounds(*self._state_bounds)
+        low, high = self._state_bounds if self._has_own_state else (np.zeros(0), np.zeros(0))
+        return self._required_regulator.bounds(low, high)
+
+    @property
+    def _has_own_state(self) -> bool:
+        return type(self)._state_vector is not Hooks._state_vector
+
+    def _public_state(self) -> NDArray[np.float64]:
+        """What a regulator sees in numbers: the scenario's state; nothing where that is everybody's features."""
+        return self._state_vector() if self._has_own_state else np.zeros(0)
+
+    def _public_picture(self) -> str:
+        """What a regulator sees in words: the scenario's picture; nothing where that is everybody's features."""
+        return "" if type(self)._picture is Hooks._picture else self._picture()
 
     def regulator_mask(self) -> NDArray[np.int8]:
         """The regulator's legal answers, (choices,)."""

@@ -105,6 +105,7 @@ class Talking(Presence):
             # A message that is heard later, or otherwise than it was said, notifies nobody.
             if self._notices is not None and message is not None and message.delivered is None:
                 mentions = self._notices.find_mentions(message.text, i)
+                mentions = [listener for listener in mentions if self._hears(listener, message)]
                 if mentions:
                     self.happened(MENTION, name=names[i], concerned=mentions)
             if self.record and message is not None:
@@ -119,6 +120,10 @@ class Talking(Presence):
                     flags=list(flags),
                     **self._delivery_data(message),
                 )
+
+    def _hears(self, listener: int, message: Message) -> bool:
+        """Whether a player hears what was said, by the end of the talk; scenarios may narrow it down."""
+        return message.hearers is None or listener in message.hearers
 
     def _delivery_data(self, message: Message) -> dict[str, Any]:
         """The field `delivered` of a message's event; none if the message was heard as it was said."""

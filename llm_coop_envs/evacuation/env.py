@@ -23,6 +23,7 @@ from llm_coop_envs.evacuation.settings import CLOSE, EvacuationSettings
 from llm_coop_envs.evacuation.slots import EvacuationSlots, SlotMaker
 from llm_coop_envs.interface.actions import Indices
 from llm_coop_envs.interface.hooks import Event, Over, Stage
+from llm_coop_envs.interface.messages import Message
 from llm_coop_envs.interface.question import Options
 from llm_coop_envs.interface.slots import Heard
 
@@ -197,6 +198,15 @@ class EvacuationEnv(ScenarioEnv):
         crowd = self._crowd
         return {"planners": crowd.planners.tolist(), "overtaken": np.flatnonzero(crowd.overtaken).tolist()}
 
+    def _hears(self, listener: int, message: Message) -> bool:
+        settings = self.settings
+        if not super()._hears(listener, message):
+            return False
+        if settings.hear_later_speakers or settings.talk_mode != "sequential":
+            return True
+        order = self._crowd.planners.tolist()
+        return bool(order.index(message.speaker) < order.index(listener))
+
     def _open_talks(self) -> Stage:
         speakers = self._crowd.planners.tolist()
         positions = self._room.positions(self._crowd.cells)
@@ -304,7 +314,8 @@ class EvacuationEnv(ScenarioEnv):
 
     def _slots(self, index: int, common: dict[str, Any]) -> EvacuationSlots:
         maker = self._fresh_slot_maker(index)
-        return maker.make(index, common, round_=self.round, heard=self._heard_nearest_first(index))
+        closed = "" if self._closed < 0 else self._room.exit_names[self._closed]
+        return maker.make(index, common, round_=self.round, heard=self._heard_nearest_first(index), closed=closed)
 
     def _heard_nearest_first(self, index: int) -> tuple[Heard, ...]:
         if self.conversation.silent:

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from llm_coop_envs.core.records import of_type, start_of
+from llm_coop_envs.core.records import Delivery, deliveries, of_type, replaced_choices, start_of
 from llm_coop_envs.core.scenario import Measures
 from llm_coop_envs.interface.question import Option, Options
+from llm_coop_envs.statistics.intervals import COUNT, COUNT_FROM_1, FROM_1, SHARE, Range
 
 Event = Mapping[str, Any]
+
+EXIT = "exit"
 
 #: The rounds of Table 2.
 TABLE_ROUNDS = tuple(range(5, 51, 5))
@@ -28,49 +31,75 @@ class Round:
     Attributes:
         number: from 1.
         settled: its `round` event.
-        messages: its `message` events.
+        messages: how many were sent.
+        listeners: the people who had heard somebody when the exits were chosen.
         choices: person and exit of each choice of an exit.
+        replaced: the people whose choice was not their own: it was illegal or missing, or a regulator stopped it.
     """
 
     number: int
     settled: Event
-    messages: tuple[Event, ...]
+    messages: int
+    listeners: frozenset[int]
     choices: tuple[tuple[int, int], ...]
+    replaced: frozenset[int]
 
 
 def rounds_of(events: Sequence[Event]) -> tuple[Event, list[Round]]:
     """Split a record into its `start` event and its rounds."""
     start = start_of(events)
     index = {name: i for i, name in enumerate(start["agents"])}
+    replaced = replaced_choices(events)
+    listeners: dict[int, set[int]] = {}
+    for delivery in heard_messages(events):
+        listeners.setdefault(delivery.round, set()).update(index[name] for name in delivery.hearers or ())
     rounds: list[Round] = []
-    messages: list[Event] = []
-    chosen: list[tuple[int, int]] = []
+    messages = 0
+    chosen: dict[str, int] = {}
     for event in events:
         if event["type"] == "message":
-            messages.append(event)
-        elif event["type"] == "choice" and event["phase"] == "exit":
-            chosen.append((index[event["agent"]], event["choice"]))
+            messages += 1
+        elif event["type"] == "choice" and event["phase"] == EXIT:
+            chosen[event["agent"]] = event["choice"]
         elif event["type"] == "round":
-            rounds.append(Round(number=event["round"], settled=event, messages=tuple(messages), choices=tuple(chosen)))
-            messages, chosen = [], []
+            number = event["round"]
+            rounds.append(
+                Round(
+                    number=number,
+                    settled=event,
+                    messages=messages,
+                    listeners=frozenset(listeners.get(number, ())),
+                    choices=tuple((index[name], choice) for name, choice in chosen.items()),
+                    replaced=frozenset(index[name] for name in chosen if (number, EXIT, name) in replaced),
+                )
+            )
+            messages, chosen = 0, {}
     return start, rounds
 
 
-def listeners(start: Event, round_: Round) -> set[int]:
-    """Return the people who had heard a message when the exits of a round were chosen.
+def heard_messages(events: Sequence[Event]) -> list[Delivery]:
+    """Collect what was heard before the exits of its round were chosen.
 
-    If messages of later speakers are not heard in time, planners heard only those who spoke before them.
+    If messages of later speakers are not heard in time, planners heard only those who spoke before them, and of an
+    earlier round's talk what arrives late.
     """
-    index = {name: i for i, name in enumerate(start["agents"])}
-    settings = start["settings"]
-    order = {person: rank for rank, person in enumerate(round_.settled["planners"])}
-    in_order = not settings["hear_later_speakers"] and settings["talk_mode"] == "sequential"
-    heard: set[int] = set()
-    for message in round_.messages:
-        speaker = index[message["agent"]]
-        hearers = message["hearers"] or ()
-        heard.update(i for i in map(index.__getitem__, hearers) if not in_order or order[speaker] < order[i])
-    return heard
+    settings = start_of(events)["settings"]
+    if settings["hear_later_speakers"] or settings["talk_mode"] != "sequential":
+        return deliveries(events)
+    agents = start_of(events)["agents"]
+    ranks = {
+        event["round"]: {agents[person]: rank for rank, person in enumerate(event["planners"])}
+        for event in of_type(events, "round")
+    }
+    in_time = []
+    for message in of_type(events, "message"):
+        rank = ranks.get(message["round"], {})
+        for delivery in deliveries([message]):
+            hearers = delivery.hearers or ()
+            if delivery.round == message["round"]:
+                hearers = [name for name in hearers if rank.get(delivery.speaker, 0) < rank.get(name, 0)]
+            in_time.append(replace(delivery, hearers=hearers))
+    return in_time
 
 
 def balance(counts: Sequence[int], widths: Sequence[int]) -> float | None:
@@ -84,11 +113,11 @@ def balance(counts: Sequence[int], widths: Sequence[int]) -> float | None:
         widths: how many cells each exit has.
     """
     loads = [count / width for count, width in zip(counts, widths, strict=True)]
-    total = sum(loads)
+    total = math.fsum(loads)
     if not total or len(loads) < 2:
         return None
     shares = [load / total for load in loads if load]
-    return sum(-share * math.log(share) for share in shares) / math.log(len(loads))
+    return math.fsum(-share * math.log(share) for share in shares) / math.log(len(loads))
 
 
 def round_rows(events: Sequence[Event]) -> list[dict[str, Any]]:
@@ -110,9 +139,9 @@ def round_rows(events: Sequence[Event]) -> list[dict[str, Any]]:
         for _, cell in event["escaped"]:
             out[exit_of[cell]] += 1
         disabled += len(event["disabled"])
-        heard = listeners(start, round_)
-        changed = [i for i, choice in round_.choices if heading.get(i, choice) != choice]
-        asked_again = [i for i, _ in round_.choices if i in heading]
+        heard = round_.listeners
+        again = [(i, choice) for i, choice in round_.choices if i in heading and i not in round_.replaced]
+        changed = [i for i, choice in again if heading[i] != choice]
         heading.update(round_.choices)
         positions = event["positions"]
         # The last record may hold departures only: nobody was asked to move.
@@ -126,9 +155,9 @@ def round_rows(events: Sequence[Event]) -> list[dict[str, Any]]:
                 "disabled": disabled,
                 "overtaken": len(event["overtaken"]),
                 "planners": len(event["planners"]),
-                "messages": len(round_.messages),
-                "chose_again": len(asked_again),
-                "chose_again_after_message": sum(i in heard for i in asked_again),
+                "messages": round_.messages,
+                "chose_again": len(again),
+                "chose_again_after_message": sum(i in heard for i, _ in again),
                 "changed": len(changed),
                 "changed_after_message": sum(i in heard for i in changed),
                 "moved": sum(a != b for a, b in moves),
@@ -186,12 +215,16 @@ def episode_metrics(events: Sequence[Event]) -> dict[str, Any]:
     rows = round_rows(events)
     names = start["room"]["exit_names"]
     people = len(start["agents"])
+    taken_out = {person for event in of_type(events, "opening") for person in event.get("taken_out", ())}
     last = rows[-1] if rows else None
     escaped_by = {row["round"]: row["escaped"] for row in rows}
     total = last["escaped"] if last else 0
     walks = list(_walks(start, rounds))
-    departures = [number for _, number, _, _ in walks]
+    # Whoever reaches an exit in the last round is out when it is over: no round follows in which it could be counted.
+    limit = start["settings"]["rounds"]
+    departures = [min(number, limit) for _, number, _, _ in walks]
     scores = path_scores(start, events, {i: step_count for i, _, step_count, _ in walks})
+    counted_scores = [score for person, score in enumerate(scores) if person not in taken_out]
     stationary = sum(row["stationary"] for row in rows)
     spent = stationary + sum(row["moved"] for row in rows)
     again, again_heard = (sum(row[key] for row in rows) for key in ("chose_again", "chose_again_after_message"))
@@ -201,13 +234,14 @@ def episode_metrics(events: Sequence[Event]) -> dict[str, Any]:
     exits = [name for name, _, _ in start["room"]["exits"]]
     return {
         "people": people,
-        "rounds": min(len(rows), start["settings"]["rounds"]),
+        "rounds": min(len(rows), limit),
         "escaped": total,
         "disabled": disabled,
-        "left_inside": people - total - disabled,
-        "never_left": people - total,
+        "taken_out": len(taken_out),
+        "left_inside": people - total - disabled - len(taken_out),
+        "never_left": people - total - len(taken_out),
         **{
-            f"escaped_round_{number}": None if number > start["settings"]["rounds"] else escaped_by.get(number, total)
+            f"escaped_round_{number}": None if number > limit else escaped_by.get(number, total)
             for number in TABLE_ROUNDS
         },
         **{f"escaped_{name}": count for name, count in zip(names, by_exit, strict=True)},
@@ -216,8 +250,8 @@ def episode_metrics(events: Sequence[Event]) -> dict[str, Any]:
         "last_round": max(departures, default=None),
         "waiting": stationary / people,
         "waiting_share": stationary / spent if spent else None,
-        "detour": sum(step_count / fewest for _, _, step_count, fewest in walks) / total if total else None,
-        "path_score": sum(scores) / people,
+        "detour": math.fsum(step_count / fewest for _, _, step_count, fewest in walks) / total if total else None,
+        "path_score": math.fsum(counted_scores) / len(counted_scores) if counted_scores else None,
         "messages": sum(row["messages"] for row in rows),
         "overtaken": sum(row["overtaken"] for row in rows),
         "chose_again": again,
@@ -234,10 +268,23 @@ def exit_questions(start: Mapping[str, Any]) -> dict[str, Options]:
     return dict.fromkeys(start["agents"], Options(name="exit", options=exits))
 
 
+def _people(settings: Mapping[str, Any]) -> Range:
+    return Range(low=0.0, high=settings["people"], integer=True)
+
+
+def _rounds(settings: Mapping[str, Any]) -> Range:
+    return Range(low=0.0, high=settings["rounds"], integer=True)
+
+
+def _departures(settings: Mapping[str, Any]) -> Range:
+    return Range(low=1.0, high=settings["rounds"])
+
+
 MEASURES = Measures(
     episode=episode_metrics,
     rounds=round_rows,
     asked=exit_questions,
+    heard=heard_messages,
     about={
         "people": "People in the room at the beginning, a count from 1.",
         "rounds": "Rounds that were played, a count from 0 to the settings' limit.",
@@ -246,27 +293,59 @@ MEASURES = Measures(
         "beyond the settings' last round.",
         "escaped_*": "People who left by that exit, a count from 0.",
         "disabled": "People who were hurt and stayed, a count from 0.",
+        "taken_out": "People whom a change of the settings took out of the game, a count from 0; none of the other "
+        "counts of people at the end has them.",
         "left_inside": "People who were neither out nor hurt at the end, a count from 0.",
         "never_left": "People who did not leave the room, hurt or not, a count from 0.",
         "balance": "How evenly the exits were used for their widths: of the people per exit cell, entropy over the "
         "greatest possible, from 0 to 1 (all by one exit, all cells alike); missing if nobody left or there is one "
         "exit.",
         "mean_round": "Round in which people left, mean over those who did, from 1; never_left counts the others.",
-        "last_round": "Round in which the last person left, from 1; missing if nobody did.",
+        "last_round": "Round in which the last person left, from 1 to rounds; missing if nobody did.",
         "waiting": "Rounds that a person spent inside without changing its cell, mean over all people, from 0.",
         "waiting_share": "Rounds as in waiting as a share of all rounds that people spent inside, 0 to 1.",
         "detour": "Steps made over the fewest possible to the exit cell used, mean over those who left, from 1 up.",
-        "path_score": "Fewest steps possible to the nearest exit over the steps made, mean over all people, 0 to 1; 0 "
-        "for who did not get out, or named an illegal step on the way.",
+        "path_score": "Fewest steps possible to the nearest exit over the steps made, mean over all people who were "
+        "not taken out, 0 to 1; 0 for who did not get out, or named an illegal step on the way.",
         "messages": "Messages that were sent in the episode, a count from 0.",
         "overtaken": "Rounds in which a person was knocked over by the crowd, summed over people, a count from 0.",
-        "chose_again": "Choices of an exit after a person's first one, a count from 0.",
+        "chose_again": "Choices of an exit after a person's first one, without those that the environment made for "
+        "it, a count from 0.",
         "exit_changes": "Choices as in chose_again that changed the exit, a count from 0.",
         "exit_changes_after_message": "Changes by people who had heard somebody in that round, a count from 0.",
         "change_rate_after_message": "Share of changes among later choices of people who had heard somebody, 0 to 1; "
         "missing without such choices.",
         "change_rate_unheard": "Share of changes among later choices of people who had heard nobody, 0 to 1; missing "
         "without such choices.",
+    },
+    ranges={
+        "people": _people,
+        "rounds": _rounds,
+        "escaped*": _people,
+        "disabled": _people,
+        "taken_out": _people,
+        "left_inside": _people,
+        "never_left": _people,
+        "balance": SHARE,
+        "mean_round": _departures,
+        "last_round": _departures,
+        "waiting": lambda settings: Range(low=0.0, high=settings["rounds"]),
+        "waiting_share": SHARE,
+        "detour": FROM_1,
+        "path_score": SHARE,
+        "messages": COUNT,
+        "overtaken": COUNT,
+        "chose_again": COUNT,
+        "exit_changes*": COUNT,
+        "change_rate_*": SHARE,
+        # Those of rounds alone.
+        "round": COUNT_FROM_1,
+        "inside": _people,
+        "planners": _people,
+        "moved": _people,
+        "stationary": _people,
+        "chose_again_after_message": COUNT,
+        "changed*": COUNT,
     },
     headline=("mean_round", "never_left", "last_round", "escaped", "balance", "waiting", "detour"),
 )

@@ -6,6 +6,7 @@ They decide from what a person in the room may know: its slots, the messages it 
 from __future__ import annotations
 
 import functools
+import math
 import re
 from abc import abstractmethod
 from collections.abc import Callable
@@ -30,9 +31,9 @@ class Walker(SlotsPolicy):
         return self.best_exit(slots) if slots.asked == "exit" else self.step(slots).choice
 
     def best_exit(self, slots: EvacuationSlots) -> int:
-        """Return the number of the exit with the lowest score, the first shown on ties."""
-        scores = [self.score(slots, exit_) for exit_ in slots.exits]
-        return scores.index(min(scores))
+        """Return the number of the exit with the lowest score, the first shown on ties; never that of a closed one."""
+        scores = {k: self.score(slots, exit_) for k, exit_ in enumerate(slots.exits) if exit_.name != slots.closed}
+        return min(scores, key=scores.__getitem__)
 
     @abstractmethod
     def score(self, slots: EvacuationSlots, exit_: ExitView) -> float:
@@ -134,7 +135,7 @@ class RuleBased(Walker):
         powers = self._powers(slots.around or 0, NERVOUS[group])
         people = others_seen(slots, exit_)
         terms = zip((first, second, third), powers, (exit_.distance, people, people / FAN_CELLS), strict=True)
-        return sum(float(weight**power * value) for weight, power, value in terms) / (first + second + third)
+        return math.fsum(float(weight**power * value) for weight, power, value in terms) / (first + second + third)
 
     def step(self, slots: EvacuationSlots) -> MoveOption:
         """The best free neighbouring cell, now and then the second best."""

@@ -92,11 +92,15 @@ class EvacuationSlots(Slots):
         strong: the physical words of the persona: strong or not; `None` without personas.
         confident: the mental words of the persona: confident or afraid; `None` without personas.
         helpful: whether the persona is willing to help others (false in the third published arm only).
+        left: why this person is no longer in the room: `"out"`, `"hurt"`, `"gone"` (a change took it out); empty
+            while it is inside.
+        moved: whether this person has gone to another cell since people were counted.
         row: own row.
         col: own column.
         previous: the cell before the last actual move; `None` if there was none, or it is not remembered.
         exit_names: the exits' names, in their fixed order.
         exits: the exits, in that order.
+        closed: the exit that a regulator has closed for this round; empty for none.
         nearest_distance: Euclidean distance to the nearest exit cell, 2 decimals.
         around: how many people are around, when the round began; `None` for whoever learns nothing of others.
         around_kind: `"near"`: in the 3 x 3 cells, oneself included; `"visible"`: all in sight.
@@ -124,11 +128,14 @@ class EvacuationSlots(Slots):
     strong: bool | None
     confident: bool | None
     helpful: bool
+    left: str
+    moved: bool
     row: int
     col: int
     previous: tuple[int, int] | None
     exit_names: tuple[str, ...]
     exits: tuple[ExitView, ...]
+    closed: str
     nearest_distance: float
     around: int | None
     around_kind: str
@@ -207,7 +214,7 @@ class SlotMaker:
         table_index = room.table_index(cells)
         rows, cols = room.row_col(cells)
         self._rows, self._cols = rows.tolist(), cols.tolist()
-        self._at = cells.tolist()
+        self._at, self._stood = cells.tolist(), crowd.from_cells[persons].tolist()
         before_row, before_col = room.row_col(previous)
         self._previous = list(zip(before_row.tolist(), before_col.tolist(), strict=True))
         self._moved = (previous >= 0).tolist()
@@ -229,7 +236,9 @@ class SlotMaker:
         """Whether a person was among those of the last `refresh`."""
         return index in self._place
 
-    def make(self, index: int, common: dict[str, Any], *, round_: int, heard: tuple[Heard, ...]) -> EvacuationSlots:
+    def make(
+        self, index: int, common: dict[str, Any], *, round_: int, heard: tuple[Heard, ...], closed: str
+    ) -> EvacuationSlots:
         """Make the slots of one person; `common` holds the fields of `interface.slots.Slots`."""
         names = self._room.exit_names
         phase = common["phase"] if common["on_turn"] else ""
@@ -253,10 +262,13 @@ class SlotMaker:
             hearing_radius=self._settings.in_round(round_).hearing_radius,
             strong=strong,
             confident=confident,
+            left=self._why_left(index, (row, col)),
+            moved=self._stood[k] != self._at[k],
             row=row,
             col=col,
             previous=self._previous[k] if self._moved[k] and memory != 0 else None,
             exits=tuple(map(ExitView, names, self._distance[k], seen)),
+            closed=closed,
             nearest_distance=self._nearest[k],
             around=self._around[k] if common["informed"] else None,
             plans=index in self._planning,
@@ -268,6 +280,15 @@ class SlotMaker:
             heard=heard,
         )
         return slots
+
+    def _why_left(self, index: int, cell: tuple[int, int]) -> str:
+        """Why a person is no longer in the room; empty while it is inside."""
+        if self._crowd.inside[index]:
+            return ""
+        # Nobody stays on an exit cell beyond the round in which it is reached.
+        if cell in self._cells:
+            return "out"
+        return "hurt" if index in self._crowd.disabled_so_far() else "gone"
 
     def question(self, index: int, phase: str) -> Options:
         """Return the question for a person in an act phase."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from llm_coop_envs.errors import RunError, SettingsError
 from llm_coop_envs.runs.folder import Run, open_run
-from llm_coop_envs.storage.files import TEMPORARY, cannot_write
+from llm_coop_envs.storage.files import TEMPORARY, cannot_write, check_folder_inside
 from llm_coop_envs.util.checks import suggestion
 from llm_coop_envs.util.references import load
 
@@ -64,6 +64,7 @@ def export_run(folder: Path, form: str, out: Path | None = None) -> Path:
 @contextlib.contextmanager
 def _new_folder(target: Path) -> Iterator[Path]:
     """Yield a temporary folder that becomes the target when the block ends, and is removed if the block raises."""
+    check_folder_inside(target)
     try:
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
             raise RunError(f"{target}: is in use; choose a new or empty folder with -o")

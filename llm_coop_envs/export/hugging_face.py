@@ -11,6 +11,7 @@ from llm_coop_envs.export.code_book import code_book
 from llm_coop_envs.export.parquet import write_parquet
 from llm_coop_envs.runs.folder import Run
 from llm_coop_envs.storage.files import fingerprint, write_json
+from llm_coop_envs.util.quoting import markdown_code, markdown_text
 from llm_coop_envs.version import __version__
 
 if TYPE_CHECKING:
@@ -51,15 +52,19 @@ def _card(run: Run, tables: dict[str, pa.Table]) -> str:
         "tags": ["llm-coop-envs", "multi-agent", "simulation"],
         "configs": [{"config_name": name, "data_files": f"data/{name}.parquet"} for name in tables],
     }
-    rows = "\n".join(f"| `{name}` | {table.num_rows} | {table.num_columns} |" for name, table in tables.items())
-    policies = "\n".join(f"- `{name}`: {label}" for name, label in sorted(run.manifest["policies"].items()))
+    rows = "\n".join(
+        f"| {markdown_code(name)} | {table.num_rows} | {table.num_columns} |" for name, table in tables.items()
+    )
+    policies = "\n".join(
+        f"- {markdown_code(name)}: {markdown_text(label)}" for name, label in sorted(run.manifest["policies"].items())
+    )
     return f"""---
 {yaml.safe_dump(head, sort_keys=False).strip()}
 ---
 
-# {run.manifest["study"]}
+# {markdown_text(run.manifest["study"])}
 
-{run.manifest["description"]}
+{markdown_text(run.manifest["description"])}
 
 {run.total} episodes of {len(run.conditions)} conditions, played with llm-coop-envs {__version__}. What each column
 means stands in `data/codebook.csv`. No licence is stated: whoever publishes this states one.
@@ -74,9 +79,7 @@ Who played:
 
 The study:
 
-```yaml
-{run.study_text.strip()}
-```
+{markdown_code(run.study_text.strip(), "yaml")}
 """
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from llm_coop_envs.core.scenario import Event, Row
 from llm_coop_envs.runs.folder import Run
+from llm_coop_envs.util.quoting import table_cell
 
 _PARTS = ("participant", "player", "group", "subsession", "session")
 # A column of one player, such as "price_0": its name and the player's number.
@@ -48,7 +49,7 @@ def write_otree(run: Run, folder: Path) -> None:
         with (folder / f"{scenario}.csv").open("w", encoding="utf-8", newline="") as file:
             writer = csv.DictWriter(file, columns)
             writer.writeheader()
-            writer.writerows(scenario_rows)
+            writer.writerows({name: table_cell(value) for name, value in row.items()} for row in scenario_rows)
 
 
 def _participants(policies: dict[str, str], events: Sequence[Event], rounds: Sequence[Row]) -> list[Row]:

@@ -10,6 +10,7 @@ from llm_coop_envs.export.code_book import code_book
 from llm_coop_envs.runs.folder import Run
 from llm_coop_envs.runs.tables import make_tables
 from llm_coop_envs.storage.parquet import need_arrow, write_table
+from llm_coop_envs.util.quoting import table_cell
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,5 +28,5 @@ def write_parquet(run: Run, folder: Path) -> dict[str, pa.Table]:
     with (folder / CODE_BOOK).open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, ["table", "column", "meaning", "unit"])
         writer.writeheader()
-        writer.writerows(rows)
+        writer.writerows({name: table_cell(value) for name, value in row.items()} for row in rows)
     return tables

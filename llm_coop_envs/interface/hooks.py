@@ -135,13 +135,22 @@ class Hooks(ABC):
     def _clean(self, who: Indices, values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         """Usable values for continuous choices (NaN where nothing was given), and which were invalid.
 
-        By default the nearest end of the space, and the lower one for no number.
+        By default the nearest end of the space, and what `_missing` says for no number.
         """
         space = self._choice_space()
         assert isinstance(space, spaces.Box), "only continuous choices are cleaned"
         low, high = float(space.low[0]), float(space.high[0])
         bad = ~((values >= low) & (values <= high))
-        return np.clip(np.where(np.isnan(values), low, values), low, high), bad
+        missing = np.isnan(values)
+        given = np.where(missing, self._missing(who), values) if missing.any() else values
+        return np.clip(given, low, high), bad
+
+    def _missing(self, who: Indices) -> NDArray[np.float64] | float:
+        """What counts for players whose continuous choice is missing; a scenario with such choices has to say it.
+
+        No end of the space is harmless in every game: in an auction the lowest bid may win.
+        """
+        raise NotImplementedError(f"{type(self).__name__}: define _missing(who), what counts for a missing choice")
 
     def _longest_text(self) -> tuple[int, int]:
         """The most messages, and the most numbers or names in lists, that a player's text holds: for its space."""

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from llm_coop_envs.errors import WordingError
 from llm_coop_envs.interface.slots import Heard
+from llm_coop_envs.util.opening import read_file
 from llm_coop_envs.util.quoting import quoted
+from llm_coop_envs.util.trust import check_folder
 
 if TYPE_CHECKING:
     import jinja2
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 PROMPTS = "prompts"
 TEMPLATE = "observation.jinja"
 WORDS = "words.json"
+#: The largest file of a wording or a pack, in bytes.
+MAX_TEMPLATE = 1_000_000
 
 _INCLUDE = re.compile(r"^[ \t]*\{%-?\s*include\s+['\"]([^'\"]+)['\"]\s*-?%\}[ \t]*(?:\n|\Z)", re.MULTILINE)
 _GAP = re.compile(r"\n{3,}")
@@ -59,6 +63,11 @@ def lines(rows: Sequence[tuple[Any, ...]], pattern: str) -> str:
     return "\n".join([_line(row, pattern) for row in rows])
 
 
+def translate_name(name: str, words: Mapping[str, str]) -> str:
+    """A name in the words of a wording: as a whole, or else word by word ("cap 2" as "Höchstpreis 2")."""
+    return words[name] if name in words else " ".join(words.get(part, part) for part in name.split(" "))
+
+
 def listed(names: Sequence[str], last: str = "and") -> str:
     """Names as in a sentence, with a word before the last one."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {last} {names[-1]}"
@@ -75,13 +84,17 @@ def spoken(messages: Iterable[Heard], you: str) -> str:
 def template_environment(folder: Path, words: Mapping[str, str] = MappingProxyType({})) -> jinja2.Environment:
     """How templates are read everywhere: undefined names are errors, nothing is escaped but by `quoted`.
 
+    Templates run in a sandbox (`interface.sandbox`): whoever wrote them may put slots into words, and nothing else.
+
     Args:
         folder: where the templates are; they include each other by their paths below it.
         words: what the filter `word` writes instead of a name.
     """
     import jinja2
 
-    environment = jinja2.Environment(
+    from llm_coop_envs.interface.sandbox import SlotsEnvironment
+
+    environment = SlotsEnvironment(
         loader=jinja2.FileSystemLoader(folder),
         undefined=jinja2.StrictUndefined,
         autoescape=False,
@@ -99,7 +112,7 @@ def template_environment(folder: Path, words: Mapping[str, str] = MappingProxyTy
         spoken=spoken,
         price=six_digits,
         bound=lambda value: without_powers(f"{value:.12g}"),
-        word=lambda name: words.get(name, name),
+        word=lambda name: translate_name(name, words),
     )
     return environment
 
@@ -118,12 +131,21 @@ def read_templates(environment: jinja2.Environment, folder: Path) -> dict[str, n
     trees: dict[str, nodes.Template] = {}
     for path in sorted(folder.rglob("*.jinja")):
         try:
-            trees[path.relative_to(folder).as_posix()] = environment.parse(path.read_text(encoding="utf-8"))
+            trees[path.relative_to(folder).as_posix()] = environment.parse(_read_text(path))
         except jinja2.TemplateSyntaxError as error:
             raise WordingError(f"{path}, line {error.lineno}: {error.message}") from error
-        except UnicodeDecodeError as error:
-            raise WordingError(f"{path}: is not UTF-8 text ({error.reason} at byte {error.start})") from error
+        except RecursionError as error:
+            raise WordingError(f"{path}: is nested too deeply") from error
     return trees
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return read_file(path, MAX_TEMPLATE).decode().replace("\r\n", "\n")
+    except OSError as error:
+        raise WordingError(f"{path}: cannot be read ({error.strerror or error})") from error
+    except UnicodeDecodeError as error:
+        raise WordingError(f"{path}: is not UTF-8 text ({error.reason} at byte {error.start})") from error
 
 
 def check_names(
@@ -192,6 +214,7 @@ class Templates:
         folder: where they are.
         wanted: the names that each template which is rendered may use.
         base: what stands in for templates and translations that are not in the folder; `None` if all must be there.
+        words: further translations; those of the folder and of `base` win.
 
     Attributes:
         words: translations of names, from `words.json` in the folder: what the filter `word` writes.
@@ -202,11 +225,20 @@ class Templates:
     """
 
     def __init__(
-        self, folder: Path, allowed_names: Mapping[str, Collection[str]], *, base: Templates | None = None
+        self,
+        folder: Path,
+        allowed_names: Mapping[str, Collection[str]],
+        *,
+        base: Templates | None = None,
+        words: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.folder = folder
         self._base = base
-        self.words: Mapping[str, str] = {**(base.words if base is not None else {}), **_read_words(folder / WORDS)}
+        self.words: Mapping[str, str] = {
+            **words,
+            **(base.words if base is not None else {}),
+            **read_words(folder),
+        }
         environment = template_environment(folder, self.words)
         trees = read_templates(environment, folder)
         if base is not None:
@@ -216,7 +248,7 @@ class Templates:
                 raise WordingError(f"{folder}: the template {name} is missing; add it")
             check_names(trees, folder, name, allowed)
         check_quotation(trees, folder)
-        sources = {name: (folder / name).read_text(encoding="utf-8") for name in trees}
+        sources = {name: _read_text(folder / name) for name in trees}
         self._templates = {name: environment.from_string(_with_parts(name, sources)) for name in allowed_names}
         self._globals = dict(environment.globals)
 
@@ -246,12 +278,18 @@ class Templates:
         return _GAP.sub("\n\n", text) if "\n\n\n" in text else text
 
 
-def _read_words(path: Path) -> Mapping[str, str]:
+def read_words(folder: Path) -> Mapping[str, str]:
+    """The translations of names in a folder's `words.json`; none without that file.
+
+    Raises:
+        WordingError: the file is no JSON, or holds something else.
+    """
+    path = folder / WORDS
     if not path.is_file():
         return {}
     try:
-        phrases = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
+        phrases = json.loads(_read_text(path))
+    except (ValueError, RecursionError) as error:
         raise WordingError(f"{path}: is no JSON ({error})") from error
     if not isinstance(phrases, dict) or not all(isinstance(word, str) for word in phrases.values()):
         raise WordingError(f"{path}: must hold texts by name")
@@ -298,7 +336,6 @@ def wording_names(home: Path) -> list[str]:
     return sorted(path.parent.name for path in (home / PROMPTS).glob(f"*/{TEMPLATE}"))
 
 
-@functools.lru_cache(maxsize=64)
 def load_wording(name: str, home: Path, slot_names: frozenset[str]) -> Wording:
     """Load one of a scenario's own wordings, or a folder.
 
@@ -306,7 +343,18 @@ def load_wording(name: str, home: Path, slot_names: frozenset[str]) -> Wording:
         name: a name below `home/prompts`, or the path of a folder.
         home: the scenario's folder.
         slot_names: the names a template may use.
+
+    Raises:
+        WordingError: there is no such wording, or it is not complete.
+        TrustError: the folder is not trusted.
     """
+    if not (home / PROMPTS / name / TEMPLATE).is_file() or name not in wording_names(home):
+        check_folder("wording", Path(name).expanduser())
+    return _load_wording(name, home, slot_names)
+
+
+@functools.lru_cache(maxsize=64)
+def _load_wording(name: str, home: Path, slot_names: frozenset[str]) -> Wording:
     shipped = wording_names(home)
     if name in shipped:
         return Wording(home / PROMPTS / name, slot_names)

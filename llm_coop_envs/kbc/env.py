@@ -186,6 +186,9 @@ class KBCEnv(ScenarioEnv):
         patterns, names = self.settings.announcers, self.possible_agents
         return frozenset(i for i in self._participants.tolist() if fits_any(names[i], patterns))
 
+    def _missing(self, who: Indices) -> float:
+        return float(self.settings.low)
+
     def _order(self) -> list[int]:
         """The order of speakers in one turn of talk."""
         if self.settings.order == "fixed":

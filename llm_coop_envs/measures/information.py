@@ -53,7 +53,7 @@ def information_measures(choices: Sequence[InformedChoice], *, numbers: bool) ->
     movable = [
         choice
         for choice in choices
-        if choice.previous is not None and choice.heard.count(choice.previous) < len(choice.heard)
+        if choice.previous is not None and not all(is_same(value, choice.previous) for value in choice.heard)
     ]
     if numbers:
         moved = _moved_towards(movable)
@@ -96,13 +96,24 @@ def _moved_towards(choices: Sequence[InformedChoice]) -> tuple[float | None, flo
     if not choices:
         return None, None
     previous, chosen = np.array([[choice.previous, choice.chosen] for choice in choices], dtype=np.float64).T
-    means = np.array([sum(choice.heard) / len(choice.heard) for choice in choices])
-    moved = ((chosen - previous) * (means - previous) > 0).mean()
+    means = np.array([math.fsum(choice.heard) / len(choice.heard) for choice in choices])
+    moved_up, moved_down = _is_above(chosen, previous), _is_above(previous, chosen)
+    moved = (moved_up & _is_above(means, previous) | moved_down & _is_above(previous, means)).mean()
     ordered, n = np.sort(means), len(means)
-    above = 1 - np.searchsorted(ordered, previous, side="right") / n
-    below = np.searchsorted(ordered, previous, side="left") / n
-    by_chance = np.where(chosen > previous, above, np.where(chosen < previous, below, 0.0)).mean()
-    return float(moved), None if (means == means[0]).all() else float(by_chance)
+    above = 1 - np.searchsorted(ordered, previous + _tolerance(previous), side="right") / n
+    below = np.searchsorted(ordered, previous - _tolerance(previous), side="left") / n
+    by_chance = np.where(moved_up, above, np.where(moved_down, below, 0.0)).mean()
+    return float(moved), None if all(is_same(mean, means[0]) for mean in means) else float(by_chance)
+
+
+def _tolerance(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """How far off a number may be and still count as the same."""
+    return np.maximum(RELATIVE_TOLERANCE * np.abs(values), _ABSOLUTE_TOLERANCE)
+
+
+def _is_above(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Whether numbers are above others and do not count as the same."""
+    return np.asarray(first > second + _tolerance(second))
 
 
 @functools.lru_cache(maxsize=4096)  # in a group all hear nearly the same
@@ -121,7 +132,7 @@ def is_same(first: float, second: float) -> bool:
 
 def _count_occurrences(ordered: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.int64]:
     """Count how often each value occurs in a sorted array, within the tolerance."""
-    tolerance = np.maximum(RELATIVE_TOLERANCE * np.abs(values), _ABSOLUTE_TOLERANCE)
+    tolerance = _tolerance(values)
     end = np.searchsorted(ordered, values + tolerance, side="right")
     counts: NDArray[np.int64] = end - np.searchsorted(ordered, values - tolerance, side="left")
     return counts

@@ -1,8 +1,9 @@
 """Measures of talk by fixed rules: announcements kept and broken, agreements, information use and topics.
 
 `process_measures` computes all of them; they are columns of every episode in which players could talk. A player's
-announcement in a round is the number or option that the last readable of its messages names; the readers of model
-answers must be able to read it without doubt. It is kept if the player's choice in that round is the same. In an
+announcement in a round is the number or option that the last readable of its messages names, as it was said; the
+readers of model answers must be able to read it without doubt. Where only listed numbers are legal, such as the prices
+of a grid, it stands for the nearest of them. It is kept if the player's choice in that round is the same. In an
 agreement several players announce the same and choose it. Code words, hints and threats are not recognised.
 """
 
@@ -14,12 +15,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from llm_coop_envs.core.records import start_of
+from llm_coop_envs.core.records import replaced_choices, start_of
 from llm_coop_envs.core.scenario import Event, Measures, Row, Scenario
 from llm_coop_envs.interface.question import Number, Options
 from llm_coop_envs.measures import information, topics
 from llm_coop_envs.measures.information import InformedChoice, information_measures, is_same
 from llm_coop_envs.measures.topics import topic_measures
+from llm_coop_envs.statistics.intervals import COUNT, SHARE, Range
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +31,7 @@ class TalkRound:
     Attributes:
         number: of the round.
         announced: what players announced, a number or an option's choice, by name.
-        chosen: what players chose, likewise; flagged choices are left out.
+        chosen: what players chose, likewise; choices that were not their own are left out (`replaced_choices`).
         heard: what players heard others announce, as it was delivered, one value per message.
     """
 
@@ -82,43 +84,42 @@ def talk_rounds(events: Sequence[Event], measures: Measures) -> list[TalkRound]:
     """
     if measures.asked is None:
         raise ValueError("the scenario does not say what is asked in it (Measures.asked)")
-    return _talk_rounds(events, measures.asked(start_of(events)))
+    return _talk_rounds(events, measures, measures.asked(start_of(events)))
 
 
-def _talk_rounds(events: Sequence[Event], questions: Mapping[str, Number | Options]) -> list[TalkRound]:
+def _talk_rounds(
+    events: Sequence[Event], measures: Measures, questions: Mapping[str, Number | Options]
+) -> list[TalkRound]:
     # Readers are found by the question's identity: its hash covers all fields, and players share a few questions.
     readers = {id(question): _reader(question) for question in questions.values()}
     announced: dict[int, dict[str, float]] = {}
-    deliveries: dict[int, list[_Delivery]] = {}
     chosen: dict[int, dict[str, float]] = {}
+    replaced = replaced_choices(events)
     for event in events:
         agent: str = event.get("agent", "")
         if agent not in questions:  # an event without an agent, or one of the regulator
             continue
         question = questions[agent]
         if event["type"] == "message":
-            read = readers[id(question)]
-            value = read(event["text"])
+            value = readers[id(question)](event["text"])
             if value is not None:
                 announced.setdefault(event["round"], {})[agent] = value
-            # A treatment may have delivered another text, or later; what was heard is that text in that round.
-            delivered = event.get("delivered", event)
-            if delivered is not event:
-                value = None if delivered["text"] is None else read(delivered["text"])
-            if value is not None:
-                deliveries.setdefault(delivered.get("round", event["round"]), []).append(
-                    (agent, value, event["hearers"])
-                )
         elif event["type"] == "choice" and event["phase"] in ("act", question.name):
             choices = chosen.setdefault(event["round"], {})
-            if not event["flags"]:
+            if (event["round"], event["phase"], agent) not in replaced:
                 choices[agent] = value_of(event["choice"], question)
+    heard: dict[int, list[_Delivery]] = {}
+    for delivery in measures.heard(events):
+        if delivery.speaker in questions:
+            value = readers[id(questions[delivery.speaker])](delivery.text)
+            if value is not None:
+                heard.setdefault(delivery.round, []).append((delivery.speaker, value, delivery.hearers))
     return [
         TalkRound(
             number=number,
             announced=announced.get(number, {}),
             chosen=choices,
-            heard=_heard_values(choices, deliveries.get(number, ())),
+            heard=_heard_values(choices, heard.get(number, ())),
         )
         for number, choices in chosen.items()
     ]
@@ -171,10 +172,26 @@ def _reader(question: Number | Options) -> Callable[[str], float | None]:
         # The import takes a tenth of a second, which runs without talk need not spend.
         from llm_coop_envs.policies.llm.playing.answer_readers import reader_for
 
-        reading = reader_for(question, str).read(text, truncated=False, refused=False)
-        return float(reading.value) if reading.ok and reading.value is not None else None
+        reading = reader_for(announceable, str).read(text, truncated=False, refused=False)
+        return stand_for(float(reading.value)) if reading.ok and reading.value is not None else None
 
+    announceable, stand_for = _off_the_list(question)
     return read
+
+
+def _off_the_list(question: Number | Options) -> tuple[Number | Options, Callable[[float], float]]:
+    """Return what may be announced, and which legal number an announced one stands for: the nearest.
+
+    Example: if 2.39, 2.43459 and 2.48 can be asked, "we all ask 2.44119" stands for 2.43459. Numbers that are more than
+    half a step beyond the ends stand for none.
+    """
+    if not isinstance(question, Number) or len(question.listed) < 2:
+        return question, float
+    numbers = sorted(number for _, number in question.listed)
+    ends = numbers[0] - (numbers[1] - numbers[0]) / 2, numbers[-1] + (numbers[-1] - numbers[-2]) / 2
+    whole = question.integer and all(number == int(number) for number in numbers)
+    announceable = Number(name=question.name, low=ends[0], high=ends[1], integer=whole)
+    return announceable, lambda announced: min(numbers, key=lambda number: abs(number - announced))
 
 
 def value_of(choice: float, question: Number | Options) -> float:
@@ -205,7 +222,7 @@ def process_measures(events: Sequence[Event], scenario: Scenario) -> Row:
     if measures.asked is None:
         return topic_shares
     questions = measures.asked(start_of(events))
-    rounds = _talk_rounds(events, questions)
+    rounds = _talk_rounds(events, measures, questions)
     numbers = any(isinstance(question, Number) for question in questions.values())
     informed = information_measures(_informed_choices(rounds), numbers=numbers)
     return {**announcement_measures(rounds), **informed, **topic_shares}
@@ -253,3 +270,9 @@ ABOUT: Mapping[str, str] = {
     **topics.ABOUT,
 }
 """What the measures mean, by name, with unit and range."""
+
+_COUNTED = ("announcements_kept", "announcements_broken", "agreements", "heard_choices")
+RANGES: Mapping[str, Range] = {
+    name: COUNT if name in _COUNTED else Range(low=-1.0, high=1.0) if name.endswith("_change") else SHARE
+    for name in ABOUT
+}

@@ -17,7 +17,6 @@ import sqlite3
 import sys
 import tempfile
 import time
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -29,6 +28,7 @@ from llm_coop_envs.policies.llm.journal import journal_files, read_from
 from llm_coop_envs.runs.folder import Run, open_run
 from llm_coop_envs.storage.lock import FileLock
 from llm_coop_envs.util.fastjson import loads
+from llm_coop_envs.util.opening import DAMAGED, MAX_EPISODE, MAX_TEXT, open_file
 
 FORMAT = 3
 LARGE = 1 << 20
@@ -129,23 +129,23 @@ class Index:
         try:
             taking = Taking(self, name, {}, large=True)
             with _open_compressed(path) as (file, _):
-                file.readline()
-                taking.add([loads(file.readline())])
+                file.readline(MAX_TEXT)
+                taking.add([loads(file.readline(MAX_TEXT))])
                 for lines in _blocks(file) if taking.reader.blind else ():
                     taking.add(loads(line) for line in lines if not line.startswith(_ACTS))
                     if taking.reader.frames:
                         break
                 taking.keep(f"0{_READ}{mark}", agents=False)
             with _open_compressed(path) as (file, share):
-                taking.start_again(loads(file.readline()))
-                taking.add([loads(file.readline())])
+                taking.start_again(loads(file.readline(MAX_TEXT)))
+                taking.add([loads(file.readline(MAX_TEXT))])
                 due = 0.0
                 for lines in _blocks(file):
                     taking.add(loads(b"[%b]" % b",".join(lines)))
                     if time.monotonic() >= due:
                         taking.keep(f"{share():.0f}{_READ}{mark}", agents=False)
                         due = time.monotonic() + _TOLD_SECONDS
-        except (OSError, EOFError, ValueError, zlib.error) as error:
+        except (OSError, sqlite3.Error, *DAMAGED) as error:
             raise RunError(
                 f"{path}: cannot be read ({error}); delete it and run the study again to replace it"
             ) from error
@@ -267,7 +267,7 @@ def _forget(table: sqlite3.Connection, name: str) -> None:
 def _open_compressed(path: Path) -> Iterator[tuple[gzip.GzipFile, Callable[[], float]]]:
     """A compressed file, and how many percent of it were read."""
     size = path.stat().st_size
-    with path.open("rb") as raw, gzip.GzipFile(fileobj=raw) as file:
+    with open_file(path, MAX_EPISODE) as raw, gzip.GzipFile(fileobj=raw) as file:
         yield file, lambda: min(99.0, 100 * raw.tell() / size)
 
 
@@ -275,6 +275,8 @@ def _blocks(file: gzip.GzipFile) -> Iterator[list[bytes]]:
     """The rest of a file's lines, many at a time."""
     remainder = b""
     while block := file.read(_BLOCK):
+        if file.tell() > MAX_EPISODE or len(remainder) > MAX_TEXT:
+            raise ValueError(f"it holds more than {MAX_EPISODE:,} bytes, or a line of more than {MAX_TEXT:,}")
         *lines, remainder = (remainder + block).split(b"\n")
         yield lines
     if remainder:
@@ -286,7 +288,7 @@ def _calls(path: Path, start: int) -> Iterator[tuple[int, list[tuple[Any, ...]]]
     for commit in read_from(path, start):
         rows = []
         for number, line in enumerate(commit.data.splitlines()):
-            with contextlib.suppress(KeyError, TypeError, ValueError):  # damage is told by `llm-coop journal`
+            with contextlib.suppress(*DAMAGED):  # damage is told by `llm-coop journal`
                 entry = loads(line)
                 if "request" in entry:
                     reply = entry.get("reply", {})

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import gzip
-import json
+import math
 import os
 import socket
 import time
@@ -21,12 +21,14 @@ from llm_coop_envs.runs.branch import BRANCH
 from llm_coop_envs.runs.folder import Run, open_run
 from llm_coop_envs.storage.files import read_json
 from llm_coop_envs.storage.folder import COMPLETE, INTERRUPTED, MANIFEST, RUNNING
+from llm_coop_envs.storage.parquet import open_table
 from llm_coop_envs.util.keys import scrub
+from llm_coop_envs.util.opening import DAMAGED, MAX_TEXT, open_file, parse_json
 
 DEPTH = 3
 _HEADERS_READ = 300
 _LIVE_SECONDS = 0.5
-_COUNTED = ("answers", "prompt_tokens", "completion_tokens", "cost", "unpriced", "retries", "filtered")
+_COUNTED = ("answers", "prompt_tokens", "completion_tokens", "unpriced", "retries", "filtered")
 
 
 class KnownRuns:
@@ -93,7 +95,7 @@ class KnownRuns:
         for name, folder in self.folders().items():
             try:
                 summaries.append(self.summary(name))
-            except (LlmCoopError, KeyError, TypeError, ValueError, AttributeError) as error:
+            except (LlmCoopError, *DAMAGED) as error:
                 # The latter: a file in the folder is JSON, and not what this program writes there.
                 problem = str(error) if isinstance(error, LlmCoopError) else f"is damaged ({error!r})"
                 about: dict[str, Any] = {"run": name, "problem": scrub(problem), "state": "unreadable"}
@@ -128,7 +130,10 @@ class KnownRuns:
             "ended": sessions[-1]["ended"] if sessions and not live else None,
             "left": max(seconds_left, default=None),
             "models": sorted({model["policy"].partition(":")[2] for model in manifest["models"]}),
-            "used": {counter: sum(part.get(counter) or 0 for part in counted) for counter in (*_COUNTED, "maybe_cost")},
+            "used": {
+                **{counter: sum(part.get(counter) or 0 for part in counted) for counter in _COUNTED},
+                **{cost: math.fsum(part.get(cost) or 0 for part in counted) for cost in ("cost", "maybe_cost")},
+            },
             "errors": sum(sum((part.get("errors") or {}).values()) for part in counted),
             "calls": sum(part.get("calls") or 0 for part in counted),
             "rates": self._rates(run, live),
@@ -149,7 +154,7 @@ class KnownRuns:
             for measure in condition.spec.measured.headline:
                 values = [row[measure] for row in rows if isinstance(row.get(measure), int | float)]
                 if values:
-                    mean = sum(values) / len(values)
+                    mean = math.fsum(values) / len(values)
                     headline[measure] = {
                         "mean": mean,
                         "n": len(values),
@@ -216,14 +221,12 @@ class KnownRuns:
         path = run.folder / "episodes.parquet"
         if not run.complete or not path.is_file():
             return {}
-        import pyarrow.parquet as pq
-
         headlines = {measure for arm in run.conditions for measure in arm.spec.measured.headline}
         try:
-            file = pq.ParquetFile(path)
-            columns = [column for column in file.schema_arrow.names if column in headlines | {"condition", "seed"}]
-            rows = file.read(columns=columns).to_pylist()
-        except (OSError, ValueError) as error:
+            with open_table(path) as file:
+                columns = [name for name in file.schema_arrow.names if name in headlines | {"condition", "seed"}]
+                rows = file.read(columns=columns).to_pylist()
+        except (OSError, *DAMAGED) as error:
             reason = " ".join(str(error).split())  # Arrow's own may have several lines
             raise RunError(f"{path}: cannot be read ({reason}); 'llm-coop run' makes it anew") from error
         return {(row["condition"], row["seed"]): row for row in rows}
@@ -236,10 +239,7 @@ class KnownRuns:
             return sums
         if run.complete and path.is_file():
             if path not in self._headers:
-                import pyarrow.parquet as pq
-
-                with contextlib.suppress(OSError, ValueError):
-                    file = pq.ParquetFile(path)
+                with contextlib.suppress(OSError, *DAMAGED), open_table(path) as file:
                     recorded = [name for name in sums if name in file.schema_arrow.names]
                     self._headers[path] = file.read(columns=recorded).to_pylist()
             counts = self._headers.get(path, [])
@@ -260,8 +260,8 @@ class KnownRuns:
         path = run.events_path(condition, seed)
         if path not in self._headers:
             self._headers[path] = []
-            with contextlib.suppress(OSError, EOFError, ValueError), gzip.open(path, "rb") as file:
-                header = json.loads(file.readline())
+            with contextlib.suppress(OSError, *DAMAGED), open_file(path) as raw, gzip.open(raw) as file:
+                header = parse_json(file.readline(MAX_TEXT))
                 self._headers[path] = [
                     count for answers in header.get("answers", []) for count in answers["calls"].values()
                 ]

@@ -144,8 +144,8 @@ def _row(contrast: Contrast, test: Comparison, name: str, below: str, adjusted: 
         conditions=contrast.names,
         cells=[
             *(
-                interval_cell(mean_interval(values), within=contrast.section.bounds(test.measure))
-                for values in (test.first, test.second)
+                interval_cell(mean_interval(values, contrast.section.range_of(test.measure, arm)))
+                for arm, values in ((contrast.first, test.first), (contrast.second, test.second))
             ),
             interval_cell(test.interval),
             interval_cell(test.effect),

@@ -23,6 +23,8 @@ from llm_coop_envs.reports.section import Drawing, PlayedCondition, ScenarioSect
 from llm_coop_envs.runs.folder import STUDY, Run
 from llm_coop_envs.runs.tables import ANSWERS, EPISODES, MESSAGES, ROUNDS, UNFLAGGED, as_table, make_tables
 from llm_coop_envs.statistics.intervals import Interval
+from llm_coop_envs.storage.parquet import read_table
+from llm_coop_envs.util.quoting import table_cell
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -207,8 +209,6 @@ def _run_tables(run: Run, arms: Sequence[PlayedCondition[Any]], intact: bool) ->
 
     The last three are those that the run wrote if nothing was changed, else they are made from the events.
     """
-    import pyarrow.parquet as pq
-
     tables = {EPISODES: as_table([row for arm in arms for row in _episode_metrics(run, arm)])}
     unflagged = [row for arm in arms if arm.unflagged is not None for row in arm.unflagged.metrics]
     if unflagged:
@@ -219,7 +219,7 @@ def _run_tables(run: Run, arms: Sequence[PlayedCondition[Any]], intact: bool) ->
 
     paths = sorted(path for path in run.folder.glob("*.parquet") if is_copied(path.stem))
     if run.complete and paths and intact:
-        return tables | {path.stem: pq.read_table(path) for path in paths}
+        return tables | {path.stem: read_table(path) for path in paths}
     return tables | {path.stem: table for path, table in sorted(make_tables(run).items()) if is_copied(path.stem)}
 
 
@@ -253,6 +253,9 @@ def _csv(table: pa.Table) -> bytes:
         if pa.types.is_nested(field.type):  # paths of prices, which CSV has no form for
             texts = [None if value is None else json.dumps(value) for value in table.column(index).to_pylist()]
             table = table.set_column(index, field.name, pa.array(texts, pa.string()))
+        elif pa.types.is_string(field.type):
+            cells = [table_cell(value) for value in table.column(index).to_pylist()]
+            table = table.set_column(index, field.name, pa.array(cells, pa.string()))
     out = io.BytesIO()
     csv.write_csv(table, out)
     return out.getvalue()

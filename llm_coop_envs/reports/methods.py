@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -79,7 +80,7 @@ def seats_text(condition: Condition) -> str:
 
 
 def _mix_text(players: Sequence[Player]) -> str:
-    total = sum(player.share for player in players)
+    total = math.fsum(player.share for player in players)
     return " + ".join(
         _player_text(player) if len(players) == 1 else f"{100 * player.share / total:.3g} % {_player_text(player)}"
         for player in players
@@ -197,8 +198,11 @@ def _regulator_text(arm: PlayedCondition[Any]) -> str:
     """Say what the regulator of an arm did; empty without one."""
     if arm.condition.settings.get("regulator") is None:
         return ""
-    counts = {name: sum(row[name] for row in arm.metrics) for name in REGULATION_MEASURES}
-    rulings = ", ".join(f"{word} {counts[name]:,}" for name, word in _RULINGS.items() if counts[name]) or "allowed all"
+    counts = {name: sum(row[name] for row in arm.metrics) for name in REGULATION_MEASURES if name != "fines_paid"}
+    sentences = {name: f"{word} {counts[name]:,}" for name, word in _RULINGS.items() if counts[name]}
+    if counts["fines_imposed"] < counts["fined"]:
+        sentences["fined"] += f", of which {counts['fines_imposed']:,} had to pay"
+    rulings = ", ".join(sentences.values()) or "allowed all"
     actions = [
         f"gave {count_text(counts['orders_given'], 'order')}" if counts["orders_given"] else "",
         f"ruled on {count_text(counts['ruled_on'], 'submission')} ({rulings})" if counts["ruled_on"] else "",

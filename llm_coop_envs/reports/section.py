@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import functools
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -14,16 +13,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from llm_coop_envs.core.scenario import Row, Scenario
+from llm_coop_envs.core.scenario import Row, Scenario, resolve_range
 from llm_coop_envs.core.settings import plain
-from llm_coop_envs.render.charts.curves import Curve, MarkedLine, Panel
+from llm_coop_envs.render.charts.curves import MarkedLine, Panel
 from llm_coop_envs.render.charts.style import picture
 from llm_coop_envs.reports.citation import Paper
-from llm_coop_envs.reports.page_parts import Cell, Excerpt, ReportTable, TableRow, bounds, interval_cell
+from llm_coop_envs.reports.page_parts import Cell, Excerpt, ReportTable, TableRow, interval_cell
 from llm_coop_envs.runs.tables import EpisodeTables, without_flagged
-from llm_coop_envs.statistics.intervals import mean_interval, mean_intervals
+from llm_coop_envs.statistics.intervals import ANYTHING, Range, mean_interval
 from llm_coop_envs.studies.conditions import Condition
-from llm_coop_envs.studies.study_file import EVERY_EPISODE
+from llm_coop_envs.studies.study_file import EVERY_EPISODE, EVERY_EPISODE_RANGES
 from llm_coop_envs.util.references import load
 
 if TYPE_CHECKING:
@@ -264,15 +263,17 @@ class ScenarioSection(ABC, Generic[E]):
 
     def mean_cell(self, arm: PlayedCondition[E], name: str) -> Cell:
         """A cell with a measure's mean over the episodes of an arm."""
-        return interval_cell(mean_interval(values_of(arm.metrics, name)), of=len(arm.seeds), within=self.bounds(name))
+        values = values_of(arm.metrics, name)
+        return interval_cell(mean_interval(values, self.range_of(name, arm)), of=len(arm.seeds))
 
-    def bounds(self, name: str) -> tuple[float | None, float | None]:
-        """The smallest and largest possible value of a measure, `None` where its definition names no bound.
-
-        A definition such as "As mean_price, over the last rounds." has the bounds of `mean_price`.
-        """
-        model = re.match(r"As (\w+), ", self.define(name))
-        return bounds(self.define(model[1] if model else name))
+    def range_of(self, name: str, arm: PlayedCondition[E]) -> Range:
+        """What a measure can be in the games of an arm; anything where nobody says."""
+        settings = arm.condition.settings
+        return (
+            self.scenario.measured.range_of(name, settings)
+            or resolve_range(getattr(load(self.scenario.after), "ranges", {}).get(name), settings)
+            or EVERY_EPISODE_RANGES.get(name, ANYTHING)
+        )
 
     def define(self, name: str) -> str:
         """The definition of a measure; empty if it has none."""
@@ -365,31 +366,6 @@ def concerns(entry: Mapping[str, Any], source: str, condition: str = "") -> bool
     if not source:
         return True
     return entry.get("study", "") in source and (not condition or condition in entry.get("conditions", (condition,)))
-
-
-def mean_curve(
-    label: str,
-    x: Sequence[float],
-    table: Floats,
-    color: str,
-    *,
-    within: tuple[float | None, float | None] = (None, None),
-    **look: Any,
-) -> Curve:
-    """A curve of the mean over episodes, with a band for its interval if there are two episodes or more.
-
-    Args:
-        label: the curve's name.
-        x: (points,) the positions of the points.
-        table: (episodes, points) without missing values.
-        color: its colour.
-        within: the smallest and largest possible value; the band ends there.
-        **look: more attributes of `Curve`.
-    """
-    means = mean_intervals(table)
-    mean, low, high = (row.tolist() for row in (means if within == (None, None) else np.clip(means, *within)))
-    band = {"low": low, "high": high} if len(table) > 1 else {}
-    return Curve(label=label, x=x, y=mean, color=color, **band, **look)
 
 
 def values_of(rows: Sequence[Row], name: str) -> list[float | None]:

@@ -10,6 +10,7 @@ from llm_coop_envs.errors import RunError
 from llm_coop_envs.reports.build import write_report
 from llm_coop_envs.reports.data import PACKAGE
 from llm_coop_envs.runs.folder import Run
+from llm_coop_envs.util.opening import MAX_EPISODE, read_file
 
 
 def report_faults(run: Run) -> list[str]:
@@ -40,7 +41,9 @@ def _difference(path: Path, remade: Path) -> str:
     if not (path.is_file() and remade.is_file()):
         return f"{path}: {'is no table of this report' if path.is_file() else 'is not there'}"
     try:
-        lines = [file.read_text(encoding="utf-8").splitlines() for file in (path, remade)]
+        lines = [read_file(file, MAX_EPISODE).decode().splitlines() for file in (path, remade)]
+    except OSError as error:
+        return f"{path}: cannot be read ({error.strerror or error})"
     except UnicodeDecodeError as error:
         return f"{path}: is no UTF-8 text ({error.reason})"
     for number, (was, now) in enumerate(itertools.zip_longest(*lines, fillvalue=""), 1):

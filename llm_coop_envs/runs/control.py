@@ -114,7 +114,7 @@ def read_sessions(folder: Path) -> list[dict[str, Any]]:
     for path in sorted(folder.glob(f"{POINTER}*.json")):
         with contextlib.suppress(RunError):
             pointer_data = read_json(path, str)
-            if _NAME.fullmatch(str(pointer_data.get("name"))):
+            if _NAME.fullmatch(str(pointer_data.get("name"))) and isinstance(pointer_data.get("host"), str):
                 found_sessions.append({**pointer_data, "part": path.name[len(POINTER) : -len(".json")]})
     return found_sessions
 

@@ -8,6 +8,7 @@ bound on answers holds only where `max_tokens` limits them.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -195,7 +196,7 @@ def _condition_row(condition: Condition, played: int, estimates: Sequence[Estima
 
     def scale_up(name: str) -> float | None:
         values = [getattr(estimate, name) for estimate in estimates]
-        return None if None in values else sum(values) * scale
+        return None if None in values else math.fsum(values) * scale
 
     figures: dict[str, Any] = {name: scale_up(name) for name in _FIGURES}
     rounds = (scale_up("rounds") or 0.0) / total
@@ -204,11 +205,12 @@ def _condition_row(condition: Condition, played: int, estimates: Sequence[Estima
 
 
 def _total_row(rows: Sequence[Row], pace: Pace) -> Row:
-    def sum_over_rows(name: str) -> Any:
+    def sum_over_rows(name: str) -> float | None:
         values = [getattr(row, name) for row in rows]
-        return None if None in values else sum(values)
+        return None if None in values else math.fsum(values)
 
-    sums = {name: sum_over_rows(name) for name in ("episodes", "played", *_FIGURES)}
+    sums: dict[str, Any] = {name: sum_over_rows(name) for name in _FIGURES}
+    sums |= {"episodes": sum(row.episodes for row in rows), "played": sum(row.played for row in rows)}
     longest = max((row.rounds for row in rows), default=0.0)
     row = Row(name="all", rounds=longest, seconds=0.0, held_up_by="", **sums)
     return _with_time(row, rows, pace)
@@ -218,7 +220,7 @@ def _with_time(row: Row, parts: Sequence[Row], pace: Pace) -> Row:
     seconds, bottleneck = pace.seconds(
         calls=row.calls,
         tokens=row.prompt_tokens + row.completion_tokens,
-        rounds=sum(part.rounds * part.episodes for part in parts),
+        rounds=math.fsum(part.rounds * part.episodes for part in parts),
         longest=max((part.rounds for part in parts), default=0.0),
     )
     return dataclasses.replace(row, seconds=seconds, held_up_by=bottleneck)

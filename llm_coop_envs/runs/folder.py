@@ -22,16 +22,22 @@ from llm_coop_envs.core.scenario import Event
 from llm_coop_envs.core.settings import plain
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.runs.episode import PlayedEpisode
+from llm_coop_envs.runs.manifest import PLAYER, SHAPE
 from llm_coop_envs.runs.provenance import merge_programs, program_of, program_title
 from llm_coop_envs.storage.files import fingerprint, pack_lines, read_lines, read_lines_and_fingerprint, write_whole
 from llm_coop_envs.storage.folder import MANIFEST, DamagedManifest, RunFolder
 from llm_coop_envs.storage.lock import lock_folder
+from llm_coop_envs.storage.manifest import is_file_name
 from llm_coop_envs.studies.conditions import Condition
 from llm_coop_envs.studies.families import Primary
 from llm_coop_envs.studies.players import asks_a_model, describe_model, policy_label
 from llm_coop_envs.studies.study import Study
+from llm_coop_envs.util.opening import read_file
+from llm_coop_envs.util.shapes import check_shape
 
 EPISODE_FORMAT = 2
+#: The longest name of a condition, which is part of the names of files.
+MAX_NAME = 200
 EPISODE = "episode"
 STUDY = "study.yaml"
 
@@ -51,6 +57,8 @@ class Run(RunFolder):
     @cached_property
     def conditions(self) -> tuple[Condition, ...]:
         """The conditions of the study."""
+        for condition in self.manifest["conditions"]:
+            check_shape([seat[1] for seat in condition["seats"] if len(seat) == 2], [[PLAYER]], condition["name"])
         return tuple(Condition.from_json(condition) for condition in self.manifest["conditions"])
 
     def _repr_html_(self) -> str:
@@ -65,14 +73,11 @@ class Run(RunFolder):
         return f"a run of '{self.manifest['study']}'"
 
     def _check(self) -> None:
-        manifest = self.manifest
-        _ = (
-            manifest["study"],
-            self.total,
-            dict(manifest["program"]),
-            int(manifest["finished"]),
-            list(manifest["models"]),
-        )
+        check_shape(self.manifest, SHAPE)
+        names = [condition.name for condition in self.conditions]
+        for name in names:
+            if not is_file_name(name) or "/" in name or len(name) > MAX_NAME or names.count(name) > 1:
+                raise ValueError(f"a condition cannot be called {name[:80]!r}")
 
     @property
     def episodes(self) -> list[tuple[Condition, int]]:
@@ -102,7 +107,7 @@ class Run(RunFolder):
         """
         path = self.folder / STUDY
         try:
-            return path.read_bytes().decode()
+            return read_file(path).decode()
         except OSError as error:
             raise RunError(f"{path}: cannot be read ({error.strerror})") from error
         except UnicodeDecodeError as error:
@@ -319,7 +324,7 @@ def _rebuild(study: Study, folder: Path, about: Mapping[str, Any]) -> Run:
                 if is_episode(header, events):
                     program = merge_programs(program, header.get("program", {}))
                     others += [episode] if header.get("study") != study.digest else []
-        if not program and copy.is_file() and copy.read_bytes() != study.text.encode():
+        if not program and copy.is_file() and read_file(copy) != study.text.encode():
             others.append(copy)
         if others:
             raise RunError(

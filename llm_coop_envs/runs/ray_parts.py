@@ -21,6 +21,7 @@ from llm_coop_envs.runs.runner import Outcome, begin_run, run_study
 from llm_coop_envs.runs.watcher import Watcher
 from llm_coop_envs.studies.study import Study
 from llm_coop_envs.util.ray_cluster import connected, same_version, short
+from llm_coop_envs.util.trust import current_trust, set_trust
 from llm_coop_envs.version import __version__
 
 _LIVES = 100  # starts of a part whose worker dies again and again
@@ -56,7 +57,7 @@ def run_on_ray(
     """
     watcher, access = watcher or Watcher(), access or ModelAccess()
     try:
-        payload = pickle.dumps((registered(), study, access))
+        payload = pickle.dumps((registered(), current_trust(), study, access))
     except Exception as error:  # anything that classes from outside raise
         raise RunError(f"the study cannot be given to other processes ({error}); play it without --ray") from error
     with connected(address, parts, "--ray {}") as ray, Interrupts(watcher) as interrupts:
@@ -105,7 +106,8 @@ def _wait(ray: Any, waiting: list[Any], run: Run, watcher: Watcher, stop: Callab
 def _play_part(payload: bytes, version: str, folder: str, command: str, part: str) -> str | None:
     """Play one part in a Ray task; returns the reason if it stopped early."""
     same_version(version)
-    scenarios, study, access = pickle.loads(payload)
+    scenarios, trust, study, access = pickle.loads(payload)
+    set_trust(trust)
     for scenario in scenarios:
         register(scenario)
     if not Path(folder).is_dir():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from llm_coop_envs.core.env import ScenarioEnv
@@ -18,11 +19,19 @@ SURE_SECONDS = 5.0  # before they have passed, nothing is said about the rest
 
 
 def missing_episodes(run: Run) -> list[Task]:
-    """The episodes to play, conditions taking turns; damaged files count as missing."""
+    """The episodes to play; damaged files count as missing.
+
+    Conditions take turns, in the study's order, and those of a pair follow each other with the same seed: wherever a
+    run ends, what it has can be compared.
+    """
     finished = run.finished()
+    first_of: dict[str, int] = {}
+    for index, condition in enumerate(run.conditions):
+        first_of.setdefault(condition.streams, index)
+    in_turn = sorted(enumerate(run.conditions), key=lambda one: first_of[one[1].streams])
     tasks: list[Task] = []
     for i in range(max(len(c.seeds) for c in run.conditions)):
-        for index, condition in enumerate(run.conditions):
+        for index, condition in in_turn:
             if i < len(condition.seeds) and not is_usable(run, condition.name, condition.seeds[i], finished):
                 tasks.append((index, condition.seeds[i]))
     return tasks
@@ -80,9 +89,9 @@ def estimate_seconds(episodes_left: Sequence[int], spent: Sequence[Sequence[floa
         spent: seconds of each episode that was played, by condition.
     """
     all_seconds = [seconds for condition_seconds in spent for seconds in condition_seconds]
-    overall = sum(all_seconds) / len(all_seconds) if all_seconds else 0.0
-    means = [sum(seconds) / len(seconds) if seconds else overall for seconds in spent]
-    return sum(count * mean for count, mean in zip(episodes_left, means, strict=True))
+    overall = math.fsum(all_seconds) / len(all_seconds) if all_seconds else 0.0
+    means = [math.fsum(seconds) / len(seconds) if seconds else overall for seconds in spent]
+    return math.fsum(count * mean for count, mean in zip(episodes_left, means, strict=True))
 
 
 class TimeLeft:
@@ -119,9 +128,9 @@ class TimeLeft:
                 self._since[task] = now, share
         start = min((since for since, _ in self._since.values()), default=now)
         gained = {task: share - self._since[task][1] for task, share in self.shares.items()}
-        if now - start < SURE_SECONDS or not sum(gained.values()):
+        if now - start < SURE_SECONDS or not math.fsum(gained.values()):
             return None
-        bounds = [(now - start) * (self._episodes - sum(self.shares.values())) / sum(gained.values())]
+        bounds = [(now - start) * (self._episodes - math.fsum(self.shares.values())) / math.fsum(gained.values())]
         bounds += [
             (now - self._since[task][0]) * (1 - self.shares[task]) / gain for task, gain in gained.items() if gain
         ]

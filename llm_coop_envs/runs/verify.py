@@ -13,16 +13,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from llm_coop_envs.errors import LlmCoopError, RunError
+from llm_coop_envs.core.settings import plain
+from llm_coop_envs.errors import LlmCoopError, RunError, TrustError
 from llm_coop_envs.runs.episode import play_episode
 from llm_coop_envs.runs.folder import Run, check_prompts, describe_models, open_run
 from llm_coop_envs.runs.human_game import HUMAN
 from llm_coop_envs.runs.provenance import program_of, program_title
 from llm_coop_envs.runs.tables import make_tables
-from llm_coop_envs.storage.folder import difference, plain_json
-from llm_coop_envs.storage.parquet import need_arrow
+from llm_coop_envs.storage.folder import difference, plain_json, versions
+from llm_coop_envs.storage.parquet import need_arrow, read_table
 from llm_coop_envs.studies.conditions import Condition
+from llm_coop_envs.studies.players import policy_label
 from llm_coop_envs.studies.study import Study
+from llm_coop_envs.util.opening import DAMAGED, explain_damage
+from llm_coop_envs.util.trust import NOTHING, limited_to
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,6 +44,7 @@ class Verification:
         run: the run.
         faults: a sentence on each fault.
         notes: sentences on what could not be checked, and why.
+        versions: a sentence on each of Python and NumPy that is not here what it was when the run was played.
         episodes: the number of finished episodes that are this run's own.
         replayed: the number of episodes that were played again and compared.
         tables: the number of tables that were made again and compared.
@@ -48,6 +53,7 @@ class Verification:
     run: Run
     faults: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    versions: list[str] = field(default_factory=list)
     episodes: int = 0
     replayed: int = 0
     tables: int = 0
@@ -58,7 +64,8 @@ def verify_run(folder: Path, *, again: bool = False, tell: Callable[[str], None]
 
     Args:
         folder: the run folder; it is only read.
-        again: whether episodes without a language model are played again, too.
+        again: whether episodes without a language model are played again, too. Nothing that is not installed is
+            imported or loaded, unless `util.trust` was told so before; what is left out stands in the notes.
         tell: called with the name of each thing that is checked.
 
     Raises:
@@ -66,9 +73,14 @@ def verify_run(folder: Path, *, again: bool = False, tell: Callable[[str], None]
         MissingExtra: pyarrow is not installed.
     """
     need_arrow()
-    run = open_run(folder)
-    verification = Verification(run=run)
+    with limited_to(NOTHING), explain_damage(folder, "it is not a run that can be checked"):
+        return _verify(open_run(folder), again, tell)
+
+
+def _verify(run: Run, again: bool, tell: Callable[[str], None]) -> Verification:
+    verification = Verification(run=run, versions=list(_compare_versions(run)))
     tell("files")
+    _check_models(verification)
     verification.faults += [
         *_check_manifest(run),
         *(sentence for sentence in run.describe_damage() if EVENTS not in sentence),
@@ -84,10 +96,53 @@ def verify_run(folder: Path, *, again: bool = False, tell: Callable[[str], None]
     return verification
 
 
+def _compare_versions(run: Run) -> Iterator[str]:
+    """Compare Python and NumPy with those of the run's sessions."""
+    now = versions()
+    for name, title in (("python", "Python"), ("numpy", "NumPy")):
+        recorded = dict.fromkeys(session.get("versions", {}).get(name) for session in run.manifest["sessions"])
+        others = [version for version in recorded if version not in (None, now[name])]
+        if others:
+            yield f"The run was played with {title} {' and '.join(others)}, and is checked with {now[name]}"
+
+
 def _check_manifest(run: Run) -> Iterator[str]:
     """Check that the manifest's digest is that of its conditions."""
     if _study_of_digest(run).digest != run.manifest["digest"]:
         yield f"{run.folder}: the conditions in run.json are not those of its digest"
+
+
+def _check_models(verification: Verification) -> None:
+    """Check that the language models and policies that the manifest lists are those of its conditions."""
+    run = verification.run
+    try:
+        study = _study_of_digest(run)
+        policies = {name: policy_label(name) for condition in study.conditions for name in condition.policies}
+        expected = [(player.policy, plain(player.options)) for player in study.models]
+    except TrustError as error:
+        verification.notes.append(f"whether the players that run.json lists are those of its conditions ({error})")
+        return
+    recorded = [(model["policy"], model["options"]) for model in run.manifest["models"]]
+    for entry in recorded:
+        if entry not in expected or recorded.count(entry) > 1:
+            verification.faults.append(f"{run.folder}: the models in run.json list {entry[0]}, which no condition has")
+    if any(entry not in recorded for entry in expected):
+        verification.faults.append(f"{run.folder}: the models in run.json are not all that its conditions have")
+    if dict(run.manifest.get("policies", policies)) != policies:
+        verification.faults.append(f"{run.folder}: the policies in run.json are not those of its conditions")
+    try:
+        described = describe_models(study)
+    except LlmCoopError:  # a pack that is not here, or not trusted: told where the episodes are played again
+        return
+    for model in described:
+        entry = (model["policy"], model["options"])
+        same = next((one for one in run.manifest["models"] if (one["policy"], one["options"]) == entry), model)
+        # What changed in a pack since is told by `check_prompts`.
+        how = difference({**same, "pack": 0, "token_counter": 0}, {**plain_json(model), "pack": 0, "token_counter": 0})
+        if how:
+            verification.faults.append(
+                f"{run.folder}: the model {model['policy']} in run.json has other settings ({how})"
+            )
 
 
 def _study_of_digest(run: Run) -> Study:
@@ -155,7 +210,7 @@ def _read_own_episodes(
 def _check_programs(run: Run, own: list[tuple[Condition, int, list[Any]]]) -> Iterator[str]:
     """Check that one version of the program played all episodes."""
     for name in run.manifest["program"]:
-        counts = Counter(records[0]["program"].get(name) for _, _, records in own)
+        counts = Counter(records[0].get("program", {}).get(name) for _, _, records in own)
         del counts[None]
         if len(counts) > 1:
             tally = ", ".join(f"{count} by {program_hash}" for program_hash, count in counts.most_common())
@@ -177,7 +232,9 @@ async def _play_again(
             chat = ReplayChat(_journal_of(run))
             verification.notes += chat.notes
         except LlmCoopError as error:
-            verification.faults.append(f"the episodes of models cannot be compared with the journal: {error}")
+            untrusted = isinstance(error, TrustError)
+            sentences = verification.notes if untrusted else verification.faults
+            sentences.append(f"the episodes of models cannot be compared with the journal: {error}")
     skipped = Counter[str]()
     for condition, seed, records in own:
         if HUMAN in condition.policies:
@@ -186,7 +243,11 @@ async def _play_again(
             skipped["without a model (--again plays them again)"] += 1
         elif not condition.asks_a_model or chat is not None:
             tell(f"{condition.name}, seed {seed}")
-            reason = await _replay_difference(run, condition, seed, records, chat)
+            try:
+                reason = await _replay_difference(run, condition, seed, records, chat)
+            except TrustError as error:
+                skipped[f"({error})"] += 1
+                continue
             verification.faults += [f"{run.events_path(condition.name, seed)}: {reason}"] if reason else []
             verification.replayed += 1
     verification.notes += [
@@ -207,6 +268,8 @@ async def _replay_difference(run: Run, condition: Condition, seed: int, records:
     source = "the journal" if condition.asks_a_model else "the rules"
     try:
         played = await play_episode(run.manifest["seed"], condition, seed, chat)
+    except TrustError:
+        raise
     except LlmCoopError as error:
         return f"cannot be played again from {source}: {error}"
     header, *events = plain_json({"records": run.episode_records(condition.name, seed, played)})["records"]
@@ -214,7 +277,7 @@ async def _replay_difference(run: Run, condition: Condition, seed: int, records:
     others = [
         program_title(name)
         for name, program_hash in program_of(condition).items()
-        if recorded["program"].get(name) != program_hash
+        if recorded.get("program", {}).get(name) != program_hash
     ]
     reason = _first_difference(were, events) or difference(
         {**recorded, "program": 0}, {**header, "program": 0}, every=True
@@ -235,18 +298,19 @@ def _first_difference(were: list[Any], events: list[Any]) -> str:
 
 def _check_tables(verification: Verification) -> None:
     """Make all tables again, and compare them with the recorded ones."""
-    import pyarrow.parquet as pq
-
     try:
         tables = make_tables(verification.run)
+    except TrustError as error:
+        verification.notes.append(f"whether the tables follow from the events ({error})")
+        return
     except Exception as error:  # anything that a scenario raises for events that it did not write
         verification.faults.append(f"{verification.run.folder}: no tables can be made of its events ({error!r})")
         return
     for path, remade in tables.items():
         verification.tables += 1
         try:
-            reason = _table_difference(pq.read_table(path), remade)
-        except (OSError, ValueError) as error:
+            reason = _table_difference(read_table(path), remade)
+        except (OSError, *DAMAGED) as error:
             reason = f"cannot be read ({' '.join(str(error).split())[:200]})"
         if reason:
             verification.faults.append(f"{path}: {reason}")

@@ -28,6 +28,7 @@ from llm_coop_envs.runs.steering import Steering
 from llm_coop_envs.storage.files import write_whole
 from llm_coop_envs.studies.conditions import Condition
 from llm_coop_envs.util.interrupts import on_interrupt
+from llm_coop_envs.util.trust import current_trust, set_trust
 from llm_coop_envs.util.waiting import run_coroutine
 
 Task = tuple[int, int]  # index of the condition, seed
@@ -128,7 +129,7 @@ def play_apart(
 def _start_workers(run: Run, count: int, steering: Steering) -> Iterator[list[Connection]]:
     context = multiprocessing.get_context("spawn")
     try:
-        scenarios = pickle.dumps(registered())
+        given = pickle.dumps((registered(), current_trust()))
     except Exception as error:  # anything that classes from outside raise
         raise RunError(f"a registered scenario cannot be given to other processes ({error}); use one worker") from error
     processes = []
@@ -139,7 +140,7 @@ def _start_workers(run: Run, count: int, steering: Steering) -> Iterator[list[Co
         with on_interrupt(signal.SIG_IGN):
             for name in steering.workers:
                 ours, theirs = context.Pipe()
-                process = context.Process(target=_serve_tasks, args=(run, scenarios, theirs, name), daemon=True)
+                process = context.Process(target=_serve_tasks, args=(run, given, theirs, name), daemon=True)
                 process.start()
                 theirs.close()
                 processes.append(process)
@@ -161,11 +162,13 @@ def _start_workers(run: Run, count: int, steering: Steering) -> Iterator[list[Co
         steering.workers = ()
 
 
-def _serve_tasks(run: Run, scenarios: bytes, connection: Connection, name: str) -> None:
+def _serve_tasks(run: Run, given: bytes, connection: Connection, name: str) -> None:
     """Serve as a worker process: play the tasks that the parent sends until it closes the connection."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    for scenario in pickle.loads(scenarios):
+    scenarios, trust = pickle.loads(given)
+    set_trust(trust)
+    for scenario in scenarios:
         register(scenario)
     for condition in run.conditions:
         program_of(condition)  # hashes the files now, before somebody edits them

@@ -91,9 +91,9 @@ class Comparison:
         if not self.testable:
             return Interval(mean=mean, low=None, high=None, n=n)
         parts = [x.var(ddof=1) / len(x) for x in (a, b)]
-        squares = sum(part**2 / (len(x) - 1) for part, x in zip(parts, (a, b), strict=True))
-        freedom = sum(parts) ** 2 / squares if squares > 0 else n - 2
-        half = _quantile(freedom) * math.sqrt(sum(parts))
+        squares = math.fsum(part**2 / (len(x) - 1) for part, x in zip(parts, (a, b), strict=True))
+        freedom = math.fsum(parts) ** 2 / squares if squares > 0 else n - 2
+        half = _quantile(freedom) * math.sqrt(math.fsum(parts))
         return Interval(mean=mean, low=mean - half, high=mean + half, n=n)
 
     @cached_property
@@ -287,6 +287,7 @@ def _mean(differences: Any, axis: int) -> Any:
 def _welch(first: Any, second: Any, axis: int) -> Any:
     # Arms without variance get a large number, not infinity: two infinities would always be a tie.
     largest = max(np.abs(first).max(), np.abs(second).max())
-    error = sum(arm.var(axis=axis, ddof=1) / arm.shape[axis] for arm in (first, second))
+    first_part, second_part = (arm.var(axis=axis, ddof=1) / arm.shape[axis] for arm in (first, second))
+    error = first_part + second_part
     difference = second.mean(axis=axis) - first.mean(axis=axis)
     return np.round(difference / np.sqrt(error + (1e-9 * largest) ** 2 + 1e-300), 9)

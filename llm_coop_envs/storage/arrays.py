@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from llm_coop_envs.util.opening import check_archive, open_memory
+
 Arrays = dict[str, NDArray[Any]]
 
 ABOUT = "about"
-#: The errors of `read_arrays` for a file of other content, and those of callers that find a field missing.
-DAMAGED = (AttributeError, KeyError, TypeError, ValueError, EOFError, zipfile.BadZipFile)
 
 
 def pack_arrays(arrays: Mapping[str, NDArray[Any]], about: Mapping[str, Any], level: int = 9) -> bytes:
@@ -43,10 +43,14 @@ def read_arrays(path: Path) -> tuple[Arrays, dict[str, Any]]:
 
     Raises:
         OSError: it cannot be read.
-        Exception: one of `DAMAGED`: it is no such file.
+        Exception: one of `opening.DAMAGED`: it is no such file.
     """
     # Read into memory first: NumPy does not close a damaged file.
-    with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as data:
+    content = open_memory(path)
+    with zipfile.ZipFile(content) as archive:
+        check_archive(archive)
+    content.seek(0)
+    with np.load(content, allow_pickle=False) as data:
         arrays = {name: data[name] for name in data.files}
     about: dict[str, Any] = json.loads(arrays.pop(ABOUT).tobytes())
     return arrays, about

@@ -10,12 +10,21 @@ import io
 import json
 import os
 import time
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from llm_coop_envs.errors import RunError
+from llm_coop_envs.util.opening import (
+    DAMAGED,
+    MAX_EPISODE,
+    MAX_FILE,
+    decompress,
+    lies_inside,
+    open_file,
+    parse_json,
+    read_file,
+)
 
 # Events compress well at any level; higher levels take longer than playing the episode did.
 GZIP_LEVEL = 4
@@ -44,6 +53,7 @@ def atomic_path(path: Path) -> Iterator[Path]:
         RunError: the file cannot be written.
     """
     temporary = path.with_name(f".{path.name}.{os.getpid()}{TEMPORARY}")
+    check_folder_inside(path.parent)
     try:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -58,6 +68,16 @@ def atomic_path(path: Path) -> Iterator[Path]:
             raise
     except OSError as error:
         raise cannot_write(path, error) from error
+
+
+def check_folder_inside(folder: Path) -> None:
+    """Check that a folder in a run folder is not a link out of it, before something is written there.
+
+    Raises:
+        RunError: it is.
+    """
+    if not lies_inside(folder):
+        raise RunError(f"{folder}: is a link that leads out of the run folder, nothing is written there; remove it")
 
 
 def cannot_write(path: Path, error: OSError) -> RunError:
@@ -79,7 +99,7 @@ def fingerprint(path: Path, size: int | None = None) -> str:
         OSError: it cannot be read.
     """
     hashed, count = hashlib.sha256(), 0
-    with path.open("rb") as file:
+    with open_file(path) as file:
         while chunk := file.read(1 << 20 if size is None else min(1 << 20, size - count)):
             hashed.update(chunk)
             count += len(chunk)
@@ -126,15 +146,15 @@ def read_lines(path: Path) -> list[Any]:
 def read_lines_and_fingerprint(path: Path) -> tuple[list[Any], str]:
     """Read the records of a file that `pack_lines` packed, and the file's `fingerprint`; see `read_lines`."""
     try:
-        content = path.read_bytes()
-        data = gzip.decompress(content)
+        content = read_file(path, MAX_EPISODE)
+        data = decompress(content)
         lines = data.removesuffix(b"\n").split(b"\n") if data else []
         # One call for all lines takes half the time of one for each. It takes lines with two records, too.
-        records: list[Any] = json.loads(b"[%s]" % b",".join(lines))
+        records: list[Any] = parse_json(b"[%s]" % b",".join(lines))
         if len(records) != len(lines):
             raise ValueError("not one record in each line")
         return records, fingerprint_of(content)
-    except (OSError, EOFError, ValueError, zlib.error) as error:
+    except (OSError, *DAMAGED) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise RunError(f"{path}: cannot be read ({reason}); delete it and run the study again to replace it") from error
 
@@ -155,7 +175,7 @@ def open_for_append(path: Path) -> Iterator[Callable[[Any], None]]:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         file = path.open("ab")
-        file.truncate(_end_of_last_line(path.read_bytes()))
+        file.truncate(_end_of_last_line(read_file(path, MAX_FILE)))
     except OSError as error:
         raise cannot_write(path, error) from error
 
@@ -170,20 +190,20 @@ def open_for_append(path: Path) -> Iterator[Callable[[Any], None]]:
         yield append
 
 
-def read_appended(path: Path, read: Callable[[bytes], Any] = json.loads) -> list[Any]:
+def read_appended(path: Path, read: Callable[[bytes], Any] = parse_json) -> list[Any]:
     """Read the records of a file that `open_for_append` wrote, without an incomplete last line.
 
     The file is not changed: a writer may be at work.
 
     Args:
         path: the file; a missing one has no records.
-        read: makes a record of a line; raises `KeyError`, `ValueError` or `zlib.error` for a damaged one.
+        read: makes a record of a line; raises one of `DAMAGED` for a damaged one.
 
     Raises:
         RunError: it cannot be read, or a complete line is damaged.
     """
     try:
-        data = path.read_bytes()
+        data = read_file(path, MAX_FILE)
     except FileNotFoundError:
         return []
     except OSError as error:
@@ -192,7 +212,7 @@ def read_appended(path: Path, read: Callable[[bytes], Any] = json.loads) -> list
     for number, line in enumerate(data[: _end_of_last_line(data)].splitlines(), 1):
         try:
             records.append(read(line))
-        except (KeyError, ValueError, zlib.error) as error:
+        except DAMAGED as error:
             raise RunError(f"{path}, line {number}, is damaged; delete that line and run again") from error
     return records
 
@@ -213,10 +233,10 @@ def read_json(path: Path, describe: Callable[[str], str]) -> dict[str, Any]:
         RunError: the file cannot be read or holds no JSON object.
     """
     try:
-        data = json.loads(path.read_bytes())
+        data = parse_json(read_file(path))
     except OSError as error:
         raise RunError(describe(error.strerror or str(error))) from error
-    except (ValueError, RecursionError) as error:
+    except DAMAGED as error:
         raise RunError(describe(f"it is damaged: {error}")) from error
     if not isinstance(data, dict):
         raise RunError(describe("it holds no JSON object"))

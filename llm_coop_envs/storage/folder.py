@@ -28,10 +28,13 @@ from typing import Any, ClassVar
 
 from typing_extensions import Self
 
-from llm_coop_envs.errors import RunError
+from llm_coop_envs.errors import LlmCoopError, RunError
 from llm_coop_envs.storage.files import cannot_write, fingerprint, fingerprint_of, read_json, write_json, write_whole
 from llm_coop_envs.storage.lease import hold_lease
 from llm_coop_envs.storage.lock import lock_folder
+from llm_coop_envs.storage.manifest import RECORD, SHAPE, is_file_name
+from llm_coop_envs.util.opening import DAMAGED
+from llm_coop_envs.util.shapes import check_shape
 from llm_coop_envs.version import __version__
 
 FORMAT = 3
@@ -101,10 +104,13 @@ class RunFolder:
             raise RunError(f"{folder}: holds a run of kind {kind!r}, not {cls.kind!r}; give another folder")
         run = cls(folder=folder, manifest=manifest)
         try:
-            _ = str(manifest["digest"]), str(manifest["status"]), list(manifest["sessions"]), dict(manifest["files"])
+            check_shape(manifest, SHAPE)
             run._check()
-        except (KeyError, TypeError, ValueError) as error:
-            raise RunError(f"{path}: is damaged ({error!r}); begin the run again in a new folder") from error
+        except LlmCoopError:
+            raise
+        except DAMAGED as error:
+            reason = " ".join((str(error) if isinstance(error, ValueError) else repr(error)).split())[:200]
+            raise RunError(f"{path}: is damaged ({reason}); begin the run again in a new folder") from error
         return run
 
     @classmethod
@@ -163,7 +169,7 @@ class RunFolder:
         """Read the fields that this kind of run keeps in the manifest; subclasses override it.
 
         Raises:
-            KeyError, TypeError, ValueError: a field is missing or damaged.
+            Exception: one of `opening.DAMAGED`: a field is missing or damaged.
         """
 
     def check_same(self, identity: Mapping[str, Any]) -> None:
@@ -220,6 +226,8 @@ class RunFolder:
 
     def _describe_file(self, name: str, record: str) -> str:
         """What is wrong with a recorded file; empty if nothing is."""
+        if not RECORD.fullmatch(record) or not is_file_name(name):
+            return "is recorded in a way that this program does not write"
         size = record.split()[0]
         # A file that still grows must begin with the bytes that were recorded.
         may_grow = self.growing is not None and name.startswith(self.growing) and not self.complete

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from llm_coop_envs.errors import MissingExtra
 from llm_coop_envs.storage.files import atomic_path
+from llm_coop_envs.util.opening import open_file
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import pyarrow.parquet as pq
+
+#: The most values, rows times columns, of a table that is read. Repeated values take no space in the file.
+MAX_VALUES = 500_000_000
 
 
 def need_arrow() -> None:
@@ -44,9 +50,30 @@ def write_rows(path: Path, rows: Sequence[dict[str, Any]]) -> None:
     write_table(path, pa.Table.from_pylist(list(rows)))
 
 
-def read_rows(path: Path) -> list[dict[str, Any]]:
-    """Read the rows of a table."""
+@contextlib.contextmanager
+def open_table(path: Path) -> Iterator[pq.ParquetFile]:
+    """Open a table, without reading it.
+
+    Raises:
+        OSError: it cannot be opened; see `open_file`.
+        ValueError: it is no table, or has more values than are read.
+    """
     import pyarrow.parquet as pq
 
-    rows: list[dict[str, Any]] = pq.read_table(path).to_pylist()
+    with open_file(path) as raw, pq.ParquetFile(raw) as file:
+        values = file.metadata.num_rows * file.metadata.num_columns
+        if values > MAX_VALUES:
+            raise ValueError(f"it has {values:,} values, more than the {MAX_VALUES:,} that are read")
+        yield file
+
+
+def read_table(path: Path) -> pa.Table:
+    """Read a table; see `open_table`."""
+    with open_table(path) as file:
+        return file.read()
+
+
+def read_rows(path: Path) -> list[dict[str, Any]]:
+    """Read the rows of a table; see `open_table`."""
+    rows: list[dict[str, Any]] = read_table(path).to_pylist()
     return rows

@@ -13,7 +13,8 @@ from typing import Any
 from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.errors import LlmCoopError, SettingsError, StudyError
-from llm_coop_envs.measures.process import ABOUT
+from llm_coop_envs.measures.process import ABOUT, RANGES
+from llm_coop_envs.statistics.intervals import COUNT, COUNT_FROM_1, Range
 from llm_coop_envs.studies.conditions import GIVEN_MODELS, WAITS_FOR, Condition
 from llm_coop_envs.studies.crowd import add_population, read_crowd
 from llm_coop_envs.studies.players import may_learn
@@ -24,7 +25,7 @@ from llm_coop_envs.studies.study_seats import (
     read_seats,
     without_policy,
 )
-from llm_coop_envs.treatments.regulation_measures import REGULATION_MEASURES
+from llm_coop_envs.treatments.regulation_measures import REGULATION_MEASURES, REGULATION_RANGES
 from llm_coop_envs.util.checks import suggestion
 from llm_coop_envs.util.references import load
 from llm_coop_envs.util.yaml_source import YamlNode, text_of
@@ -42,6 +43,14 @@ EVERY_EPISODE: Mapping[str, str] = {
     **ABOUT,
 }
 """Measures that every episode's row may have besides the scenario's, with what they mean."""
+
+EVERY_EPISODE_RANGES: Mapping[str, Range] = {
+    "players": COUNT_FROM_1,
+    **dict.fromkeys(("submissions", "corrected", "flagged_choices"), COUNT),
+    **REGULATION_RANGES,
+    **RANGES,
+}
+"""What these measures can be."""
 
 _PLAYED_FIELDS = ("name", "title", "scenario", "preset", "settings", "policies", "seeds", "episodes", "after")
 _PLAIN_FIELDS = (*_PLAYED_FIELDS, "changes", "pair", "family", "model", "population")

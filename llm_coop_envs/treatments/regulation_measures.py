@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from llm_coop_envs.interface.hooks import Event
+from llm_coop_envs.statistics.intervals import COUNT, FROM_0, Range
 from llm_coop_envs.treatments.powers import REVISE
 from llm_coop_envs.treatments.regulator import REPORT
 
@@ -15,10 +17,14 @@ REGULATION_MEASURES: Mapping[str, str] = {
     "logged": "Those among them that it took note of, a count from 0.",
     "sent_back": "Those among them that it sent back for a revision, a count from 0.",
     "stopped": "Those among them that it stopped, a count from 0.",
-    "fined": "Those among them that it fined, imposed or not, a count from 0.",
+    "fined": "Those among them that it ruled to fine, detected or not, a count from 0.",
+    "fines_imposed": "Those among fined that were detected and had to be paid, a count from 0.",
     "fines_paid": "What was paid in fines, in the rewards' unit, from 0.",
     "reports": "Reports of an agreement, a count from 0.",
     "orders_given": "Orders that it gave, a count from 0.",
+}
+REGULATION_RANGES: Mapping[str, Range] = {
+    name: FROM_0 if name == "fines_paid" else COUNT for name in REGULATION_MEASURES
 }
 _COUNTED = {"logged": "log", "sent_back": REVISE, "stopped": "veto", "fined": "fine", "reports": REPORT}
 
@@ -32,6 +38,7 @@ def regulation_measures(events: Sequence[Event]) -> dict[str, Any]:
     return {
         "ruled_on": sum("about" in event for event in rulings),
         **{name: counts[action] for name, action in _COUNTED.items()},
-        "fines_paid": sum(event.get("fined", 0.0) for event in rulings),
+        "fines_imposed": sum(event.get("fined", 0.0) > 0 for event in rulings),
+        "fines_paid": math.fsum(event.get("fined", 0.0) for event in rulings),
         "orders_given": sum(bool(event.get("order")) for event in rulings),
     }

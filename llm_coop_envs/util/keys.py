@@ -15,6 +15,8 @@ _LOOKS_SECRET = re.compile(
     r"\b(?:sk|pk|rk|gsk|xai|hf|key)[-_][A-Za-z0-9_\-*]{8,}|(?<=Bearer )[^\s\"',]+|\bAIza[A-Za-z0-9_\-]{20,}"
     r"|(?<=/)[^\s/@'\"]+:[^\s@'\"]+(?=@)"  # a password in an address
 )
+# Narrower: 'hf-internal-testing' is no key.
+_KEY = re.compile(r"(?:sk|pk|rk)[-_][A-Za-z0-9_\-]{16,}|(?:gsk_|xai-|hf_|key-|AIza)[A-Za-z0-9_]{20,}")
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL", re.IGNORECASE)
 _SHORTEST = 8  # shorter values ("none", "test") would blot out ordinary words
 
@@ -57,6 +59,13 @@ def read_key(variable: str, *, required: bool) -> Key | None:
             "key_env", variable, "this environment variable holds spaces or signs that no key has; set it again"
         )
     return Key(value)
+
+
+def looks_like_key(name: str) -> bool:
+    """Whether what should be a name, such as a model's, is a provider's key, and not only begins like one."""
+    secrets = {value.strip() for variable, value in os.environ.items() if _SECRET_NAME.search(variable)}
+    last = name.rpartition("/")[2]
+    return bool(_KEY.fullmatch(last)) or (len(name) >= _SHORTEST and name in secrets)
 
 
 def scrub(text: str, keys: Iterable[Key | None] = ()) -> str:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
+from typing import Any
 
 _BREAKERS = "\x7f\x85\u2028\u2029\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 _LINE_BREAKERS = {ord(c): f"\\u{ord(c):04x}" for c in _BREAKERS}
 _LINE_BREAKER = re.compile(f"[{_BREAKERS}]")
 # Everything that a terminal acts on instead of showing it: control characters, directions, private characters.
 _ACTING = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
+# What spreadsheets begin a formula with, also in the wide forms of Chinese and Japanese.
+_FORMULA = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
+_NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 _in_quotes = json.JSONEncoder(ensure_ascii=False).encode
 
 
@@ -34,6 +38,35 @@ def harmless(text: str) -> str:
     return "".join(
         sign if sign in "\n\t" or unicodedata.category(sign) not in _ACTING else _escaped(ord(sign)) for sign in text
     )
+
+
+def table_cell(value: Any) -> Any:
+    """A value for a CSV file; a text that a spreadsheet would take for a formula begins with an apostrophe.
+
+    Numbers stay as they are, also those in texts.
+    """
+    if not isinstance(value, str) or not value.startswith(_FORMULA) or _NUMBER.fullmatch(value):
+        return value
+    return f"'{value}"
+
+
+def markdown_text(text: str) -> str:
+    """A text on one line of Markdown that only shows itself."""
+    return re.sub(r"([\\`*_{}\[\]<>()#|~!&$-])", r"\\\1", " ".join(harmless(text).split()))
+
+
+def markdown_code(text: str, language: str = "") -> str:
+    """A text as a block of code in Markdown, or with `language` empty as code within a line."""
+    longest = max(map(len, re.findall("`+", text)), default=0)
+    if not language:
+        ticks = "`" * (longest + 1)
+        return (
+            f"{ticks} {' '.join(harmless(text).split())} {ticks}"
+            if longest
+            else f"`{' '.join(harmless(text).split())}`"
+        )
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}{language}\n{text}\n{fence}"
 
 
 def _escaped(code: int) -> str:

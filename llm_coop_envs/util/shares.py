@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 
@@ -13,7 +14,7 @@ def divide(total: int, shares: Sequence[float]) -> list[int]:
         shares: at least one, none negative, not all 0.
     """
     # Rounded, so that 0.3 * 100 is 30 and not a hair less, and ties are ties.
-    exact = [round(total * share / sum(shares), 9) for share in shares]
+    exact = [round(total * share / math.fsum(shares), 9) for share in shares]
     counts = [int(number) for number in exact]
     by_remainder = sorted(range(len(shares)), key=lambda k: counts[k] - exact[k])
     for k in by_remainder[: total - sum(counts)]:

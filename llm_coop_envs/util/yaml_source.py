@@ -12,6 +12,7 @@ import yaml
 
 from llm_coop_envs.errors import SettingsError, StudyError
 from llm_coop_envs.util.checks import suggestion
+from llm_coop_envs.util.opening import read_file
 from llm_coop_envs.util.values import Loader
 
 MAX_BYTES = 1_000_000
@@ -180,6 +181,8 @@ def read_yaml(text: str, source: str) -> YamlNode:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 1
         raise StudyError(f"{source}, line {line}: is not valid YAML: {error.problem or error.context}") from error
+    except RecursionError as error:
+        raise StudyError(f"{source}: is nested too deeply; is it the right file?") from error
     except yaml.YAMLError as error:
         raise StudyError(f"{source}: is not valid YAML: {' '.join(str(error).split())}") from error
 
@@ -191,7 +194,7 @@ def read_yaml_file(path: Path) -> tuple[str, YamlNode]:
         StudyError: the file cannot be read, is not UTF-8 text, or is not valid YAML.
     """
     try:
-        text = path.read_bytes().decode("utf-8-sig")
+        text = read_file(path, MAX_BYTES).decode("utf-8-sig")
     except OSError as error:
         raise StudyError(f"{path}: cannot be read: {error.strerror}") from error
     except UnicodeDecodeError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -143,7 +144,7 @@ def _column(name: str, node: YamlNode, earlier: Sequence[Column], *, plain: bool
         values, shares = _shares(distribution, plain=plain, counted=kind == "counts")
         rows = [shares]
     counts = tuple(int(count) for count in rows[0]) if kind == "counts" else ()
-    rows = [[share / sum(row) for share in row] for row in rows]
+    rows = [[share / math.fsum(row) for share in row] for row in rows]
     ranges = tuple(_range(distribution, str(value)) for value in values) if kind == "ranges" else ()
     return _make_column(name, values, rows, by=by, counts=counts, ranges=ranges, forms=_forms(name, fields, values))
 
@@ -212,7 +213,7 @@ def _shares(node: YamlNode, *, plain: bool, counted: bool = False) -> tuple[list
         node.fail("must not be empty")
     if not counted:
         _check_sum(node, shares)
-    elif not sum(shares):
+    elif not math.fsum(shares):
         node.fail("must not all be 0")
     return values, shares
 
@@ -254,8 +255,8 @@ def _count(node: YamlNode) -> float:
 
 
 def _check_sum(node: YamlNode, shares: Sequence[float]) -> None:
-    if abs(sum(shares) - 1) > _SLACK:
-        node.fail(f"the shares add up to {sum(shares):.6g}; they must add up to 1")
+    if abs(math.fsum(shares) - 1) > _SLACK:
+        node.fail(f"the shares add up to {math.fsum(shares):.6g}; they must add up to 1")
 
 
 def _range(node: YamlNode, value: str) -> tuple[int, int]:

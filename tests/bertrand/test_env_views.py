@@ -69,7 +69,7 @@ def test_the_state():
         {"preset": "team_up_linear"},
         {"preset": "team_up"},
         {"preset": "calvano"},
-        pytest.param({"cost": (0.2, 1.5)}, equilibria=pytest.mark.filterwarnings("ignore:firm_1 earns")),
+        pytest.param({"cost": (0.2, 1.5)}, marks=pytest.mark.filterwarnings("ignore:firm_1 earns")),
         {"firms": 1},
         {"firms": 1, "prices": "grid"},
         {"demand": "linear", "firms": 4, "clamp_demand": True},

@@ -133,7 +133,7 @@ def test_text(case, wording):
 
 
 @pytest.mark.parametrize("wording", ["en-a", "en-b", "de-a"])
-def test_every_legal_answer_is_in_the_text_with_its_number(wording):
+def test_every_legal_answer_is_in_the_text_with_its_letter_or_else_its_number(wording):
     word = load_pack(wording).prompts("evacuation").word
     for case in (exit_choice, move, crowded, seated):
         env, agent = case(wording=wording)
@@ -141,9 +141,10 @@ def test_every_legal_answer_is_in_the_text_with_its_number(wording):
         lines = observations[f"evacuee_{agent}"]["text"].split("\n")
         for option in infos[f"evacuee_{agent}"]["slots"].options:
             name = re.escape(word(option.name))
-            line = next(line for line in lines if re.search(rf"(^|\W){option.choice}\W+{name}(\W|$)", line))
+            line = next(
+                line for line in lines if re.search(rf"^\W?{option.letter or option.choice}\W+{name}(\W|$)", line)
+            )
             if isinstance(option, MoveOption):
-                assert line.startswith(option.letter)
                 assert re.search(rf"{name}\W.*\b{option.row}\b.*\b{option.col}\b", line)
 
 
@@ -154,3 +155,33 @@ def test_all_wordings_give_the_same_facts():
             env, agent = case(wording=wording)
             slots.append(env.look()[1][f"evacuee_{agent}"]["slots"])
         assert slots[0] == slots[1] == slots[2]
+
+
+@pytest.mark.parametrize(("wording", "words"), [("en-a", "out of the"), ("en-b", "out of the"), ("de-a", "heraus")])
+def test_the_last_text_of_whoever_got_out_says_so_and_counts_nobody(wording, words):
+    env = parallel_env(rows=9, cols=9, people=2, exits=[["door", 8, 4]], talk=False, control="exit", wording=wording)
+    env.reset(seed=0, options={"positions": [(7, 4), (1, 1)]})
+    while "evacuee_0" in env.agents:
+        observations, *_, infos = env.step({agent: {"choice": 0} for agent in env.agents})
+    assert infos["evacuee_0"]["slots"].left == "out"
+    last = [line for line in observations["evacuee_0"]["text"].splitlines() if line][-1]
+    assert words in last
+    assert infos["evacuee_1"]["slots"].left == ""
+    assert words not in observations["evacuee_1"]["text"]
+
+
+def test_whoever_is_taken_out_or_hurt_is_not_out():
+    env = parallel_env(
+        **{"rows": 9, "cols": 9, "people": 2, "exits": [["door", 8, 4]], "talk": False, "control": "exit"},
+        changes=[{"from_round": 2, "players": "evacuee_1", "settings": {"present": False}}],
+    )
+    env.reset(seed=0, options={"positions": [(1, 4), (1, 1)]})
+    *_, infos = env.step({agent: {"choice": 0} for agent in env.agents})
+    assert infos["evacuee_1"]["slots"].left == "gone"
+    env = parallel_env(rows=11, cols=11, people=75, injury="active", talk=False, control="exit")
+    env.reset(seed=0)
+    reasons = set()
+    while env.agents:
+        *_, infos = env.step({agent: {"choice": 0} for agent in env.agents})
+        reasons |= {info["slots"].left for info in infos.values()}
+    assert "hurt" in reasons

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from toy import ToyEnv
 
 from llm_coop_envs.errors import WordingError
-from llm_coop_envs.interface.wording import Wording, lines, load_wording, quoted, six_digits
+from llm_coop_envs.interface.wording import Wording, _load_wording, lines, quoted, six_digits
 
 
 @given(st.text(st.characters(codec="utf-8")))
@@ -63,7 +63,7 @@ def test_an_included_template_is_checked_too(tmp_path):
     folder(tmp_path, "{{ number }} {{ me }}", "more.jinja")
     observations, _ = ToyEnv(wording=str(tmp_path)).reset(seed=0)
     assert observations["player_0"]["text"] == "3 player_0"
-    load_wording.cache_clear()
+    _load_wording.cache_clear()
     folder(tmp_path, "{{ number }} {{ secret }}", "more.jinja")
     with pytest.raises(WordingError, match=r"more\.jinja: uses secret, which no player may know"):
         ToyEnv(wording=str(tmp_path))

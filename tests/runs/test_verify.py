@@ -84,6 +84,17 @@ def test_a_run_as_it_was_written_has_no_faults(rules, models):
     assert "no faults" in done.stdout
 
 
+def test_other_versions_of_python_and_numpy_are_named(copy):
+    assert verify_run(copy).versions == []
+    (session,) = open_run(copy).manifest["sessions"]
+    old = {**session["versions"], "python": "3.9.1", "numpy": "1.0"}
+    write_manifest(copy, json.loads((copy / "run.json").read_text()), sessions=[session, {**session, "versions": old}])
+    done = invoke("verify", copy)
+    assert done.exit_code == 0
+    assert f"played with Python 3.9.1, and is checked with {session['versions']['python']}." in done.stderr
+    assert f"played with NumPy 1.0, and is checked with {session['versions']['numpy']}." in done.stderr
+
+
 def test_checking_changes_nothing(models):
     before = {path: path.read_bytes() for path in models[0].rglob("*") if path.is_file()}
     verify_run(models[0], again=True)

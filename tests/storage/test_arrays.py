@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from llm_coop_envs.storage.arrays import DAMAGED, pack_arrays, read_arrays
+from llm_coop_envs.storage.arrays import pack_arrays, read_arrays
+from llm_coop_envs.util.opening import DAMAGED
 
 ARRAYS = {"a/b": np.arange(6.0).reshape(2, 3), "words": np.array("x"), "none": np.zeros((0, 4), dtype=np.int8)}
 ABOUT = {"z": [1, None], "a": "\u00e9"}

@@ -10,7 +10,9 @@ from llm_coop_envs.errors import RunError
 from llm_coop_envs.storage import files
 
 records = st.lists(
-    st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), st.integers() | st.booleans() | st.none())
+    st.dictionaries(
+        st.text(st.characters(exclude_categories=["Cs"])), st.integers(-(2**63), 2**63 - 1) | st.booleans() | st.none()
+    )
 )
 
 

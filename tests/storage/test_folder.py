@@ -93,8 +93,8 @@ def test_an_older_format_is_refused(tmp_path):
     [
         ("", "damaged"),
         ("[]", "no JSON object"),
-        ({"format": FORMAT, "kind": "toys"}, r"damaged \(KeyError"),
-        ({**EMPTY, "sessions": 3}, r"damaged \(TypeError"),
+        ({"format": FORMAT, "kind": "toys"}, r"damaged \(digest is missing"),
+        ({**EMPTY, "sessions": 3}, r"damaged \(sessions must be of type list"),
         (EMPTY, r"damaged \(KeyError\('settings'"),
         (json.dumps({**EMPTY, "settings": {}}), r"damaged \(KeyError\('check'"),
         (json.dumps({**EMPTY, "settings": {}, "check": "0"}), r"damaged \(it is not what was written\)"),

@@ -19,8 +19,9 @@ from llm_coop_envs.baselines.q_learning.learn.settings import QLearningSettings
 from llm_coop_envs.baselines.stored import find_stored, shipped_in
 from llm_coop_envs.bertrand.settings import BertrandSettings
 from llm_coop_envs.errors import LlmCoopError, RunError
-from llm_coop_envs.storage.arrays import DAMAGED, Arrays, pack_arrays, read_arrays
+from llm_coop_envs.storage.arrays import Arrays, pack_arrays, read_arrays
 from llm_coop_envs.storage.files import write_whole
+from llm_coop_envs.util.opening import DAMAGED
 
 _ABOUT = ("number", "periods", "converged", "last_state")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,7 +16,7 @@ def _reward_scale(settings: BertrandSettings) -> float:
     if settings.reward != "profit":
         return 1.0
     gaps = [j - n for j, n in zip(settings.equilibria.joint_profit, settings.equilibria.zero_profit, strict=True)]
-    return float(len(gaps) / sum(gaps))
+    return float(len(gaps) / math.fsum(gaps))
 
 
 def _numbers(settings: BertrandSettings) -> NDArray[np.float64]:

@@ -57,7 +57,7 @@ class EvacuationWorkflow(Workflow[EvacuationWorkflowSettings]):
             _SEEN | names("heard message_length"),
             (("heard", "first"),),
         ),
-        Call("panic", "feeling", _ROOM | names("informed nearest_distance around around_kind counts_self")),
+        Call("panic", "feeling", _ROOM | names("informed moved nearest_distance around around_kind counts_self")),
         Call("evaluate", "evaluation", _SEEN),
         Call(
             "exit",

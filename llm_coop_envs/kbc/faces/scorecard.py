@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
@@ -113,7 +114,7 @@ def near_best(played: Played) -> float:
     settings = KBCSettings.build(**start_of(played[""])["settings"])
     ratio, offset, n = float(settings.ratio), float(settings.offset), settings.players
     rounds = [event["choices"] for event in of_type(played[""], "round")[1:]]
-    best = [min((ratio * sum(others) / n + offset) / (1 - ratio / n), settings.high) for _, *others in rounds]
+    best = [min((ratio * math.fsum(others) / n + offset) / (1 - ratio / n), settings.high) for _, *others in rounds]
     off = [abs(own - reply) for (own, *_), reply in zip(rounds, best, strict=True)]
     return 1.0 - float(np.mean(off)) / (settings.high - settings.low)
 

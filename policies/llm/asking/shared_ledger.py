@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import os
 import struct
 import time
@@ -43,7 +44,7 @@ def open_ledger(budget: Budget, journal: Journal) -> Ledger:
     ledger = Ledger(budget, calls=own.calls, tokens=own.tokens, usd=own.usd)
     others = journal.others.values()
     ledger.others = Used(
-        sum(part.calls for part in others), sum(part.tokens for part in others), sum(part.usd for part in others)
+        sum(part.calls for part in others), sum(part.tokens for part in others), math.fsum(part.usd for part in others)
     )
     return ledger
 

@@ -17,6 +17,7 @@ from typing import Any, BinaryIO
 
 from llm_coop_envs.errors import MissingExtra, RunError
 from llm_coop_envs.util.fastjson import loads
+from llm_coop_envs.util.opening import open_file
 
 zstandard: Any
 try:
@@ -24,13 +25,17 @@ try:
 except ImportError:
     zstandard = None
 
-_REFUSALS: tuple[type[Exception], ...] = (zlib.error,) if zstandard is None else (zlib.error, zstandard.ZstdError)
+_REFUSALS: tuple[type[Exception], ...] = (
+    *(zlib.error, MemoryError),
+    *(() if zstandard is None else (zstandard.ZstdError,)),
+)
 
 FOLDER = "journal"
 ZSTD, GZIP = ".jsonl.zst", ".jsonl.gz"
 MAGIC = {ZSTD: b"\x28\xb5\x2f\xfd", GZIP: b"\x1f\x8b\x08"}
 _CHUNK = 64 * 1024
-_FIRST = 8 * 1024
+_FIRST = _PIECE = 8 * 1024
+_LARGEST = 512 * 1024 * 1024  # bytes of a commit; writers begin a new one long before
 _LEVEL_ZSTD = 3
 _LEVEL_GZIP = 1
 
@@ -132,13 +137,13 @@ def read_commits(path: Path) -> Iterator[Commit | Gap]:
         JournalError: it cannot be opened.
         MissingExtra: it is zstd, and the library is not installed.
     """
-    with explain_os_errors(path, "read"), path.open("rb") as file:
+    with explain_os_errors(path, "read"), open_file(path) as file:
         yield from read_frames(file, suffix_of(path))
 
 
 def read_from(path: Path, start: int) -> Iterator[Commit]:
     """Read the readable commits of a part from byte `start`, where a commit begins; see `read_commits`."""
-    with explain_os_errors(path, "read"), path.open("rb") as file:
+    with explain_os_errors(path, "read"), open_file(path) as file:
         for commit in read_frames(file, suffix_of(path), start):
             if isinstance(commit, Commit):
                 yield commit
@@ -164,10 +169,11 @@ def read_frames(file: BinaryIO, suffix: str, start: int = 0) -> Iterator[Commit 
 def _read_commit(file: BinaryIO, decoder: Any, start: int) -> Commit:
     file.seek(start)
     parts: list[bytes] = []
-    bytes_read = 0
+    bytes_read = size = 0
     while True:
-        # Most frames are small; bytes read beyond a frame are read again for the next one.
-        chunk = file.read(_CHUNK if bytes_read else _FIRST)
+        # Most frames are small; bytes read beyond a frame are read again for the next one. A piece of a few kilobytes
+        # cannot become more than some hundred megabytes, whatever it is made of.
+        chunk = file.read(_PIECE if bytes_read else _FIRST)
         if not chunk:
             raise _Unreadable("the last commit is cut short")
         bytes_read += len(chunk)
@@ -175,6 +181,9 @@ def _read_commit(file: BinaryIO, decoder: Any, start: int) -> Commit:
             parts.append(decoder.decompress(chunk))
         except _REFUSALS as error:
             raise _Unreadable(f"not what was written ({error})") from None
+        size += len(parts[-1])
+        if size > _LARGEST:
+            raise _Unreadable(f"it holds more than the {_LARGEST:,} bytes that are read")
         if decoder.eof:
             return Commit(start, start + bytes_read - len(decoder.unused_data), b"".join(parts))
 

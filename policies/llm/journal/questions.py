@@ -14,6 +14,7 @@ from typing import Any
 from llm_coop_envs.policies.llm.chat import ChatReply, ChatRequest, RequestKey
 from llm_coop_envs.policies.llm.journal.frames import Gap, JournalError, journal_files, read_commits
 from llm_coop_envs.util.checks import suggestion
+from llm_coop_envs.util.opening import DAMAGED
 
 _SHOWN = 80
 _NUMBER = re.compile(r"(\d+)")
@@ -34,7 +35,7 @@ def read_questions(folder: Path, gaps: list[str] | None = None) -> Iterator[tupl
                         f"{path}: {commit.size} bytes from byte {commit.start} cannot be read ({commit.reason})"
                     )
             else:
-                with contextlib.suppress(KeyError, TypeError, ValueError):  # `read_run` reports invalid lines
+                with contextlib.suppress(*DAMAGED):  # `read_run` reports invalid lines
                     for line in commit.lines():
                         if "request" in line:
                             yield RequestKey(*line["key"]), line

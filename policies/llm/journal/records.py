@@ -24,6 +24,7 @@ from llm_coop_envs.policies.llm.journal.frames import Gap, JournalError, journal
 from llm_coop_envs.policies.llm.journal.questions import describe_difference
 from llm_coop_envs.policies.llm.totals import AnswerTotals
 from llm_coop_envs.util.fastjson import dumps, loads
+from llm_coop_envs.util.opening import DAMAGED
 
 FORMAT = 1
 # In the table an error is a JSON string and an answer a JSON object: x'22' is a quotation mark.
@@ -245,7 +246,7 @@ def read_part(path: Path, answers: Answers) -> PartReport:
         try:
             for line in commit.lines():
                 _count_line(line, report, answers, pending)
-        except (KeyError, TypeError, ValueError) as error:
+        except DAMAGED as error:
             report.gaps.append(Gap(commit.start, commit.end, False, f"holds an invalid line ({error!r})"))
     for unsettled in pending.values():
         for tokens, usd in unsettled:

@@ -12,6 +12,7 @@ from llm_coop_envs.policies.llm.journal.frames import Gap, explain_os_errors, jo
 from llm_coop_envs.policies.llm.journal.lock import PartLock
 from llm_coop_envs.policies.llm.journal.records import Answers, PartReport, read_part
 from llm_coop_envs.storage.files import atomic_path, write_whole
+from llm_coop_envs.util.opening import open_file
 
 
 def describe(report: PartReport) -> list[str]:
@@ -42,7 +43,7 @@ def describe(report: PartReport) -> list[str]:
 def cut_back(path: Path, descriptor: int, tail: Gap) -> Path:
     """Move a commit that was cut short from an open part into a separate file. No answer in it was ever used."""
     aside = path.with_name(f"{path.name}.torn-{tail.start}-{time.time_ns()}")
-    with explain_os_errors(path), path.open("rb") as file:
+    with explain_os_errors(path), open_file(path) as file:
         file.seek(tail.start)
         write_whole(aside, file.read(tail.size))
         os.ftruncate(descriptor, tail.start)
@@ -72,7 +73,7 @@ def _rewrite(report: PartReport) -> str:
     """Replace a damaged part by its readable commits; returns a sentence about it."""
     path = report.path
     aside = path.with_name(f"{path.name}.damaged-{time.time_ns()}")
-    with atomic_path(path) as temporary, path.open("rb") as old, temporary.open("wb") as new:
+    with atomic_path(path) as temporary, open_file(path) as old, temporary.open("wb") as new:
         for gap in report.gaps:
             new.write(old.read(gap.start - old.tell()))
             old.seek(gap.end)

@@ -23,11 +23,13 @@ import yaml
 
 from llm_coop_envs.core.registry import find_scenario, scenarios
 from llm_coop_envs.errors import SettingsError, WordingError
-from llm_coop_envs.interface.wording import PROMPTS, Templates
+from llm_coop_envs.interface.wording import MAX_TEMPLATE, PROMPTS, Templates, read_words, translate_name
 from llm_coop_envs.policies.llm.playing.calls import GENERIC, names, workflow_class
 from llm_coop_envs.policies.llm.playing.personas import ANY, Persona, read_personas
 from llm_coop_envs.util.checks import suggestion
+from llm_coop_envs.util.opening import read_file
 from llm_coop_envs.util.references import load
+from llm_coop_envs.util.trust import check_folder
 
 HOME = Path(__file__).parents[1] / "packs"
 MANIFEST = "manifest.yaml"
@@ -94,7 +96,12 @@ class Prompts:
         calls = (load(GENERIC) if generic else workflow_class(find_scenario(scenario))).calls
         base = None if pack.base is None else pack.base.prompts(scenario, generic=generic)
         names_by_template = {call.template: call.names for call in calls}
-        self.templates: Templates = Templates(folder, names_by_template, base=None if base is None else base.templates)
+        self.templates: Templates = Templates(
+            folder,
+            names_by_template,
+            base=None if base is None else base.templates,
+            words=read_words(pack.folder_for(scenario)),
+        )
         own = folder / PERSONAS
         self.personas: dict[str, Persona] = {**({} if base is None else base.personas), **pack.personas}
         if own.is_file():
@@ -102,7 +109,7 @@ class Prompts:
 
     def word(self, name: str) -> str:
         """The name of an option in the pack's language."""
-        return self.templates.words.get(name, name)
+        return translate_name(name, self.templates.words)
 
     def persona(self, name: str) -> Persona | None:
         """Find the persona that a setting names.
@@ -197,7 +204,7 @@ class Pack:
         for name, folder in folders.items():
             files = folder.rglob("*") if name else folder.glob("*")
             for path in sorted(p for p in files if p.suffix in (".jinja", ".yaml", ".json")):
-                content = path.read_bytes()
+                content = read_file(path, MAX_TEMPLATE)
                 digest.update(f"{name}/{path.relative_to(folder).as_posix()}\0{len(content)}\0".encode())
                 digest.update(content)
         if self.base is not None:
@@ -215,7 +222,6 @@ def shipped_packs() -> tuple[str, ...]:
     return tuple(sorted(path.parent.name for path in HOME.glob(f"*/{MANIFEST}")))
 
 
-@functools.lru_cache(maxsize=64)
 def load_pack(name: str) -> Pack:
     """Load a shipped pack, or a folder of one's own.
 
@@ -224,7 +230,15 @@ def load_pack(name: str) -> Pack:
 
     Raises:
         WordingError: there is no such pack, or it is not complete.
+        TrustError: the folder is not trusted.
     """
+    if name not in shipped_packs():
+        check_folder("prompt pack", Path(name).expanduser())
+    return _load_pack(name)
+
+
+@functools.lru_cache(maxsize=64)
+def _load_pack(name: str) -> Pack:
     if name in shipped_packs():
         return Pack(HOME / name, shipped=True)
     folder = Path(name).expanduser()
@@ -236,11 +250,13 @@ def load_pack(name: str) -> Pack:
 
 def _read_yaml(path: Path) -> Any:
     try:
-        return yaml.safe_load(path.read_text(encoding="utf-8"))
+        return yaml.safe_load(read_file(path, MAX_TEMPLATE).decode())
     except OSError as error:
         raise WordingError(f"{path}: cannot be read ({error.strerror}); a pack needs this file") from error
     except UnicodeDecodeError as error:
         raise WordingError(f"{path}: is not UTF-8 text ({error.reason} at byte {error.start})") from error
+    except RecursionError as error:
+        raise WordingError(f"{path}: is nested too deeply") from error
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark is not None else ""

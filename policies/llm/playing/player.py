@@ -23,7 +23,7 @@ from llm_coop_envs.policies.llm.playing.packs import load_pack
 from llm_coop_envs.policies.llm.playing.policy import LLMPolicy
 from llm_coop_envs.policies.llm.playing.settings import LLMSettings
 from llm_coop_envs.policies.llm.totals import TotalsByCall
-from llm_coop_envs.util.keys import HIDDEN, scrub
+from llm_coop_envs.util.keys import HIDDEN, looks_like_key, scrub
 
 LABEL = "language model"
 KIND = "llm"
@@ -77,6 +77,9 @@ def settle(argument: str, options: Mapping[str, Any]) -> tuple[str, dict[str, An
             raise SettingsError(
                 name, HIDDEN, "looks like a key; keys stay in environment variables, and key_env names the variable"
             )
+    if looks_like_key(argument):
+        reason = "looks like a key; name the model, and put the key into an environment variable that key_env names"
+        raise SettingsError("model", HIDDEN, reason)
     named = options.get("model")
     if named is not None and (not isinstance(named, str) or not named.strip()):
         raise SettingsError("model", named, "must name a model, such as openai/gpt-4o-mini")

@@ -7,6 +7,7 @@ stays, so a question's later turns bring only what is new.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -284,7 +285,7 @@ class ChatSeats:
         settled = [event for event in self.env.events[self._event_count :] if event["type"] == "round"]
         self._event_count = len(self.env.events)
         if self._round_reward is not None:
-            joint = sum(self._round_reward(self.env.settings, event) for event in settled)
+            joint = math.fsum(self._round_reward(self.env.settings, event) for event in settled)
         else:
             joint = float(self.env.rewards.sum())
         any_failed = any(seat.has_failed for seat in self._seats.values())

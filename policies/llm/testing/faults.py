@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -62,7 +63,7 @@ class Faults:
                 raise SettingsError("shares", kind, "is no kind of fault; they are " + ", ".join(KINDS))
             if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
                 raise SettingsError("shares", share, f"the share of {kind} must be between 0 and 1")
-        if sum(self.shares.values()) > 1 + 1e-9:
+        if math.fsum(self.shares.values()) > 1 + 1e-9:
             raise SettingsError("shares", dict(self.shares), "must sum to 1 at most")
         for name in ("retry_after", "hang", "slow"):
             check_number(self, name, 0)

@@ -1,6 +1,5 @@
 """The unit of a scorecard's intervals, reliability and comparisons is the set of parameters, not the seed."""
 
-import numpy as np
 import pytest
 from invoking import invoke
 
@@ -36,17 +35,6 @@ def test_sets_at_an_end_and_sets_near_it_leave_the_same_doubt(count):
     assert (at.high, at.mean) == (1.0, 1.0)
     middle = interval_of_sets([[0.5]] * count)
     assert middle.low < 0.5 < middle.high
-
-
-@pytest.mark.parametrize("rate", [0.5, 0.9, 0.97])
-def test_intervals_of_fifty_sets_cover_rates_and_skewed_scores(rate):
-    rng = np.random.default_rng(1)
-    for draw in (lambda: rng.random(50) < rate, lambda: rng.beta(9 * rate, 9 * (1 - rate), 50)):
-        covered = []
-        for _ in range(300):
-            interval = interval_of_sets([[float(score)] for score in draw()])
-            covered.append(interval.low <= rate <= interval.high)
-        assert np.mean(covered) >= 0.93
 
 
 def test_missing_scores_count_as_the_worst_and_as_the_best():

@@ -1,0 +1,171 @@
+"""The one place that opens files which somebody else may have made.
+
+Only regular files are opened: a pipe in place of a file would block for ever. A file of a run folder must lie in that
+folder: a link out of it could show, or send to a model, what is none of the run's. Sizes are bounded before anything is
+read, and again while it is decompressed: a gigabyte of zeros takes a megabyte on disk.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import os
+import re
+import stat
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from llm_coop_envs.errors import LlmCoopError, RunError
+
+MIB = 1 << 20
+#: The largest file that is read at once: a manifest, an order, a study.
+MAX_TEXT = 64 * MIB
+#: The largest episode, decompressed; and the largest file of arrays.
+MAX_EPISODE = 512 * MIB
+#: The largest file that is read in pieces: a journal.
+MAX_FILE = 1 << 40
+MANIFEST = "run.json"
+
+#: What reading the content of a damaged file may raise, whoever reads it.
+DAMAGED = (
+    *(ArithmeticError, AssertionError, AttributeError, EOFError, LookupError, MemoryError, NotImplementedError),
+    *(RecursionError, StopIteration, TypeError, ValueError, struct.error, zipfile.BadZipFile, zlib.error),
+)
+# Looking for them takes a hundredth of the time that parsing takes.
+_LONG_NUMBER = re.compile(rb"[0-9]{19}")
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+
+
+class NoRegularFile(OSError):
+    """What is at a path is no regular file of the folder, or is too large."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(None, reason, str(path))
+
+
+def open_file(path: Path, limit: int = MAX_FILE) -> BinaryIO:
+    """Open a regular file for reading, in binary.
+
+    Args:
+        path: the file. If it lies in a run folder, its links must end in that folder.
+        limit: the largest size in bytes.
+
+    Raises:
+        OSError: it cannot be opened, is no regular file, lies elsewhere, or is larger; `strerror` says which.
+    """
+    if not lies_inside(path):
+        raise NoRegularFile(path, "it is a link that leads out of its run folder")
+    # Without blocking: opening a pipe would otherwise wait for a writer.
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise NoRegularFile(path, "it is no regular file")
+        if status.st_size > limit:
+            raise NoRegularFile(path, f"it has {status.st_size:,} bytes, more than the {limit:,} that are read")
+        return os.fdopen(descriptor, "rb")
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.close(descriptor)
+        raise
+
+
+def read_file(path: Path, limit: int = MAX_TEXT) -> bytes:
+    """Read a regular file; see `open_file`."""
+    with open_file(path, limit) as file:
+        # Asking for all of a large limit would take that much memory.
+        content = file.read(min(limit, os.fstat(file.fileno()).st_size) + 1)
+    if len(content) > limit:
+        raise NoRegularFile(path, f"it has more than {limit:,} bytes")
+    return content
+
+
+def decompress(content: bytes, limit: int = MAX_EPISODE) -> bytes:
+    """Decompress gzip, of one member or several.
+
+    Raises:
+        ValueError: the result is larger than `limit`.
+        EOFError, zlib.error: the content is cut off or damaged.
+    """
+    parts, size = [], 0
+    while content:
+        unpacker = zlib.decompressobj(wbits=31)
+        part = unpacker.decompress(content, limit - size + 1)
+        size += len(part)
+        if size > limit:
+            raise ValueError(f"it holds more than the {limit:,} bytes that are read")
+        if not unpacker.eof:
+            raise EOFError("it is cut off")
+        parts.append(part)
+        content = unpacker.unused_data.lstrip(b"\0")
+    return b"".join(parts)
+
+
+def check_archive(archive: zipfile.ZipFile) -> None:
+    """Check that what is in an archive is not too large to be read; no more than it states is read of a file in it.
+
+    Raises:
+        ValueError: it is, or it is encrypted.
+    """
+    size = sum(member.file_size for member in archive.infolist())
+    if size > MAX_EPISODE:
+        raise ValueError(f"it holds {size:,} bytes, more than the {MAX_EPISODE:,} that are read")
+    if any(member.flag_bits & 1 for member in archive.infolist()):
+        raise ValueError("it is encrypted")
+
+
+def parse_json(content: bytes) -> Any:
+    """Parse JSON whose integers fit into 64 bits, and whose texts can be written again.
+
+    Raises:
+        ValueError, RecursionError: it is no such JSON.
+    """
+    read_integer = _read_integer if _LONG_NUMBER.search(content) else None
+    data = json.loads(content, parse_int=read_integer)
+    if _SURROGATE.search(content):
+        json.dumps(data, ensure_ascii=False).encode()  # raises UnicodeEncodeError for half a pair
+    return data
+
+
+def _read_integer(digits: str) -> int:
+    value = int(digits)
+    if not -(2**63) <= value < 2**63:
+        raise ValueError(f"the integer {digits[:24]}{'...' if len(digits) > 24 else ''} has more than 64 bits")
+    return value
+
+
+@contextlib.contextmanager
+def explain_damage(path: Path, cure: str) -> Iterator[None]:
+    """Turn what a damaged file or folder raises in the block into a sentence.
+
+    Raises:
+        RunError: instead of the errors in `DAMAGED`; our own errors pass.
+    """
+    try:
+        yield
+    except LlmCoopError:
+        raise
+    except DAMAGED as error:
+        reason = " ".join(str(error).split())[:200]
+        raise RunError(f"{path}: is damaged ({type(error).__name__}: {reason}); {cure}") from error
+
+
+def open_memory(path: Path, limit: int = MAX_EPISODE) -> io.BytesIO:
+    """A regular file's content, for libraries that want a file; see `open_file`."""
+    return io.BytesIO(read_file(path, limit))
+
+
+def lies_inside(path: Path) -> bool:
+    """Whether a path that begins in a run folder ends there, too; true for one in no run folder."""
+    folder = run_folder_of(path)
+    return folder is None or Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
+
+
+def run_folder_of(path: Path) -> Path | None:
+    """The farthest folder above a path that has a manifest; `None` without one."""
+    return next((folder for folder in reversed(path.absolute().parents) if os.path.lexists(folder / MANIFEST)), None)
