@@ -54,7 +54,8 @@ def reference_table():
     ]
     head = [f"| tendency | scenario | {' | '.join(names)} |", "|---" * (2 + len(names)) + "|"]
     former = [
-        f"- **{row['name']}** was played in version {row['version']}, not in this one, and is in no table: `{row['command']}`, {row['date']}"
+        f"- **{row['name']}** was played in version {row['version']}, not in this one, and is in no table: "
+        f"`{row['command']}`, {row['date']}"
         for row in json.loads(RECORDED.read_text())
         if row["sha256"] != suite_hash()
     ]
