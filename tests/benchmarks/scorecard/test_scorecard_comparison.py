@@ -9,7 +9,7 @@ from invoking import assert_sentence, invoke
 from llm_coop_envs.benchmarks.scorecard.card import FORMAT
 from llm_coop_envs.benchmarks.scorecard.comparison import simulated_power
 from llm_coop_envs.benchmarks.scorecard.suite import VERSION
-from llm_coop_envs.statistics.comparison import power_of
+from llm_coop_envs.statistics.power import power_of
 from llm_coop_envs.storage.folder import digest_of
 
 
