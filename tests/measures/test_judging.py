@@ -148,7 +148,7 @@ def test_episodes_are_drawn_as_often_as_there_are_and_whole():
         widths[copies] = agreement.high - agreement.low
     assert widths[1] == widths[10]
     # Kappa is 2 x share - 1 here, and the share that of 40 episodes of which 30 agree.
-    assert widths[1] == pytest.approx(2 * 1.96 * 2 * math.sqrt(0.75 * 0.25 / 40), rel=0.1)
+    assert widths[1] == pytest.approx(2 * 1.96 * 2 * math.sqrt(0.75 * 0.25 / 40), rel=0.05)
 
 
 def test_together_counts_rounds_in_which_two_propose_or_accept():

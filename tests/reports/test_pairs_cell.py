@@ -5,7 +5,8 @@ import re
 import numpy as np
 
 from llm_coop_envs.reports.contrast_tables import _pairs_cell
-from llm_coop_envs.statistics.comparison import Comparison, pairs_needed
+from llm_coop_envs.statistics.comparison import Comparison
+from llm_coop_envs.statistics.power import pairs_needed
 
 
 def test_the_smaller_end_of_the_effect_needs_more_pairs():

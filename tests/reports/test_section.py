@@ -102,14 +102,19 @@ def test_our_numbers_are_those_of_the_events(everything):
     ]
     row = next(r for r in sections["kbc"].tables()[0].rows if r.name == "kbc-silent")
     assert [float(cell.text) for cell in row.cells] == pytest.approx(np.mean(variances, axis=0), abs=0.5)
+
+    def settled(condition, seed):
+        return [event for event in run.read_events(condition, seed)[1] if event["type"] == "round"]
+
     left = []
     for seed in (0, 1):
-        rounds = [e for e in run.read_events("evacuation-silent", seed)[1] if e["type"] == "round"]
+        rounds = settled("evacuation-silent", seed)
         left.append(sum(len(e["escaped"]) for e in rounds if e["round"] <= 10))
     row = next(r for r in sections["evacuation"].tables()[0].rows if r.name == "evacuation-silent")
     assert float(row.cells[1].text) == pytest.approx(np.mean(left), abs=0.05)
-    settled = [[e for e in run.read_events("bertrand-silent", seed)[1] if e["type"] == "round"][:20] for seed in (0, 1)]
-    prices = [np.mean([e["prices"] for e in rounds if not e["forced"]]) for rounds in settled]
+    prices = [
+        np.mean([e["prices"] for e in settled("bertrand-silent", seed)[:20] if not e["forced"]]) for seed in (0, 1)
+    ]
     row = next(r for r in sections["bertrand"].tables()[0].rows if r.name == "bertrand-silent")
     assert float(row.cells[0].text) == pytest.approx(np.mean(prices), abs=0.005)
 

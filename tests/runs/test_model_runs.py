@@ -162,7 +162,9 @@ def test_a_journal_that_was_cut_short_is_mended_and_that_is_said(tmp_path, whole
         said = []
         watcher = Watcher()
         watcher.say = said.append
-        outcome = run_study(study_with_model(), folder, access=asking(server), watcher=watcher)
+        outcome = run_study(
+            study_with_model(), folder, access=asking(server, budget=Budget(calls=10_000)), watcher=watcher
+        )
     assert outcome.complete
     assert any("the last commit was cut short" in sentence for sentence in said)
     notes = outcome.run.manifest["sessions"][1]["asked"]["notes"]

@@ -49,6 +49,8 @@ def contest_of(*rounds):
         ([30, 30, 30, 90], 0.0),  # the forced player's own next number is no answer
         ([40, 40, 40, 30], 1.0),
         ([35, 35, 35, 30], 0.5),
+        ([60, 30, 30, 30], 1.0),
+        ([36, 30, 30, 30], 0.2),  # 6 by one of three are 2 on average
         ([20, 20, 20, 90], 0.0),
     ],
 )
