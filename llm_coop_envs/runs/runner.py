@@ -211,7 +211,7 @@ class _Runner:
             limited=count.played == limit,
         )
 
-    def _guard(self, folder: Path) -> contextlib.AbstractContextManager[None]:
+    def _guard(self, folder: Path) -> contextlib.AbstractContextManager[object]:
         """Keep other parts from changing the manifest."""
         return contextlib.nullcontext() if self._access.part is None else claim_alone(folder)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import gc
 import time
 from collections import deque
@@ -124,7 +125,7 @@ class SideBySide:
         self._main = asyncio.current_task()
         if self._claims is not None:
             # Told in the thread that sends heartbeats, or when a question is about to be sent.
-            self._claims.on_loss = lambda task: loop.call_soon_threadsafe(self._cancel_lost, task)
+            self._claims.on_loss = functools.partial(loop.call_soon_threadsafe, self._cancel_lost)
             self._claims.take_over(self._waiting, self._watcher.say)
         opened = self._access.open(self._run.folder, self._endpoints, self._watcher.say, self._number_of_claim)
         with rare_garbage_collection():
