@@ -10,7 +10,7 @@ SHIPPED := $(basename $(notdir $(wildcard benchmarks/studies/*.yaml)))
 # Those of rules alone: learners have a study of their own, and so has a real model.
 STUDIES := $(filter-out collusion_comparison heterogeneity_q_learning klein local_model,$(SHIPPED))
 
-.PHONY: demo studies front demo-llm studies-llm test simulate test-all test-llm test-lowest test-rl test-ray fuzz lines lint pictures docked published clean
+.PHONY: demo studies front demo-llm studies-llm test simulate test-all test-llm test-lowest test-rl test-ray fuzz wheel lines lint pictures docked published clean
 
 # The shipped study, played and reported on. Run again, it finds everything there.
 demo: $(VENV)/.study
@@ -88,6 +88,14 @@ lint: $(VENV)/.dev
 # The page of `llm-coop view`, built anew from its sources; needs Node. A test tells when that was forgotten.
 front:
 	cd llm_coop_envs/page/front && npm ci && npm run build
+
+# The wheel of the last commit: its files, their modes and times come from the commit alone, so that two builds are the
+# same bytes.
+wheel: | $(BIN)/python
+	rm -rf build/source && mkdir -p build/source dist
+	umask 022 && git archive HEAD | tar -x -C build/source
+	cd build/source && umask 022 && SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) \
+		$(abspath $(BIN))/python -m pip wheel --quiet --disable-pip-version-check --no-deps -w $(CURDIR)/dist .
 
 # How much Python there is outside of tests, and how much of it is in the wheel: all lines, docstrings and blank ones too.
 lines:

@@ -51,7 +51,7 @@ def to_action(question: Question, answer: Any) -> Action:
         # Imported here because only models' answers need the parser.
         from llm_coop_envs.policies.llm.playing.answer_readers import reader_for
 
-        answer = reader_for(question, str).read(answer, truncated=False, refused=False).value
+        answer = reader_for(question, str, numbered=True).read(answer, truncated=False, refused=False).value
     if isinstance(question, Number) and answer is not None:
         answer = question.choice(float(answer))
     return {"choice": answer}

@@ -19,6 +19,9 @@ WHOLE_NUMBERS: dict[str, tuple[str, ...]] = {
     "baselines/q_learning/learn/initial.py": (
         "sum((game.action(joint) * game.actions ** k for k in range(game.memory)))",
     ),
+    "baselines/q_learning/pricing_learner.py": (
+        "sum((price * weight for price, weight in zip(prices, weights, strict=True)))",
+    ),
     "baselines/q_learning/reproduce/recorded.py": ("sum((cell.agrees for cell in compared))",),
     "baselines/q_learning/reproduce/report.py": ("sum((comparison.agrees for comparison in comparisons))",),
     "benchmarks/scorecard/quiz/metrics.py": ("sum((row['correct'] for row in rows))",),
@@ -76,7 +79,7 @@ def is_whole(term: ast.expr) -> bool:
         return term.func.id in ("len", "bool", "int", "isinstance", "any", "all")
     if isinstance(term, ast.Constant):
         return isinstance(term.value, int)
-    return isinstance(term, ast.Attribute) and term.attr in ("size", "st_size")
+    return isinstance(term, ast.Attribute) and term.attr in ("size", "st_size", "file_size")
 
 
 def terms_are_whole(call: ast.Call) -> bool:

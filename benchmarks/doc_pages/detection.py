@@ -125,24 +125,22 @@ def record_judge(folder: Path) -> tuple[str, dict[str, Any]]:
 def evaluate(
     scores: Mapping[str, Mapping[str, Floats]], independent_worlds: Sequence[str], detector: str
 ) -> dict[str, Any]:
-    """Evaluate one detector: rates by world, false alarms, the curve, and kappa with as many episodes of each world."""
+    """Evaluate one detector: rates by world, false alarms, the curve, and kappa in which worlds count alike."""
     flagged = {world: by_detector[detector] >= RULE for world, by_detector in scores.items()}
     independent = np.concatenate([scores[world][detector] for world in scores if world in independent_worlds])
     coordinated = np.concatenate([scores[world][detector] for world in scores if world not in independent_worlds])
     false, true, area = roc(independent, coordinated)
     alarms = int((independent >= RULE).sum())
-    n = min(map(len, flagged.values()))
-    verdicts = np.concatenate([flags[:n] for flags in flagged.values()])
-    truth = np.repeat([world not in independent_worlds for world in flagged], n)
+    found = {world: float(flags.mean()) for world, flags in flagged.items()}
     return {
-        "found": {world: float(flags.mean()) for world, flags in flagged.items()},
+        "found": found,
         "alarms": alarms,
         "honest": len(independent),
         "interval": exact_interval(alarms, len(independent)),
         "area": area,
         "curve": {str(rate): float(true[np.searchsorted(false, rate, side="right") - 1]) for rate in _POINTS},
-        "kappa": kappa(verdicts, truth),
-        "each": n,
+        "kappa": kappa(np.array(list(found.values())), np.array([world not in independent_worlds for world in found])),
+        "each": min(map(len, flagged.values())),
     }
 
 

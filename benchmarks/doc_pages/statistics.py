@@ -20,17 +20,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from llm_coop_envs.benchmarks.doc_pages.interval_methods import METHODS, RESAMPLES, compare_methods
 from llm_coop_envs.benchmarks.doc_pages.markdown import fill_template, table, versions_of
 from llm_coop_envs.benchmarks.speed.harness import machine
 from llm_coop_envs.statistics.comparison import ALPHA, DRAWN, MOST_LISTED, Comparison
-from llm_coop_envs.statistics.intervals import LEVEL, exact_interval, hall_reach, mean_intervals, student_quantile
+from llm_coop_envs.statistics.intervals import ANYTHING, Range, exact_interval
 
 RECORD = Path(__file__).with_name("statistics.json")
 PROSE = Path(__file__).with_name("statistics.md")
 SIZES = (5, 8, 15)
+MEAN_SIZES = (*SIZES, 30)
 ROUNDS = (5, 40)
 RATES = (0.5, 0.3, 0.1)
-MEANS = 40_000
+MEANS = 10_000
 _EXPERIMENTS_PER_PART = 200
 Floats = NDArray[np.float64]
 Draw = Callable[[np.random.Generator, tuple[int, int]], Floats]
@@ -59,6 +61,11 @@ def _two_modes(rng: np.random.Generator, shape: tuple[int, int]) -> Floats:
     return (rng.random(shape) < 0.3) - 0.3 + 0.05 * rng.normal(size=shape)
 
 
+def _shares(rng: np.random.Generator, shape: tuple[int, int]) -> Floats:
+    """Shares of 20 yes or no, which differ from episode to episode; four in five are yes."""
+    return rng.binomial(20, rng.beta(4.0, 1.0, size=shape)) / 20 - 0.8
+
+
 @dataclass(frozen=True, kw_only=True)
 class World:
     """A distribution of episodes; every arm's values have mean 0.
@@ -69,6 +76,7 @@ class World:
         shared: the factor of the seed's effect that both arms share.
         factor: multiplies the second arm's values; with 1 both arms have one distribution.
         promised: whether the page promises its limits for this world.
+        within: what the measure can be. Its values are moved so that their mean is 0, and the range with them.
     """
 
     about: str
@@ -76,6 +84,7 @@ class World:
     shared: float = 1.0
     factor: float = 1.0
     promised: bool = True
+    within: Range = ANYTHING
 
     def arms(self, rng: np.random.Generator, repeats: int, n: int) -> tuple[Floats, Floats]:
         """Draw both arms' values, each (repeats, n); column k of both has the same seed."""
@@ -86,12 +95,15 @@ class World:
 
 WORLDS: Mapping[str, World] = {
     "normal": World(about="normal", draw=_normal),
-    "skewed": World(about="skewed (exponential)", draw=_exponential),
+    "skewed": World(about="skewed (exponential)", draw=_exponential, within=Range(low=-1.0)),
     "clustered": World(
         about="clustered (5 to 40 rounds in an episode, half of the variance the episode's)", draw=_clustered
     ),
-    "lognormal": World(about="very skewed (lognormal, sigma 1)", draw=_lognormal, promised=False),
+    "lognormal": World(
+        about="very skewed (lognormal, sigma 1)", draw=_lognormal, promised=False, within=Range(low=-math.exp(0.5))
+    ),
     "modes": World(about="two modes, three episodes in ten in the second", draw=_two_modes, promised=False),
+    "shares": World(about="shares of 20 yes or no", draw=_shares, promised=False, within=Range(low=-0.8, high=0.2)),
     "stretched": World(
         about="skewed (exponential), the second arm three times as far out",
         draw=_exponential,
@@ -99,6 +111,10 @@ WORLDS: Mapping[str, World] = {
         promised=False,
     ),
 }
+
+
+MEAN_WORLDS = [name for name in WORLDS if name != "stretched"]
+PAIR_WORLDS = [name for name in WORLDS if name != "shares"]
 
 
 def simulate(name: str, n: int, paired: bool, repeats: int, seed: int = 0) -> dict[str, float]:
@@ -163,30 +179,18 @@ def fast_p(first: Floats, second: Floats | None = None) -> Floats:
     return np.asarray(np.minimum(1.0, 2 * np.minimum(*tails)))
 
 
-def simulate_means(name: str, n: int, repeats: int, seed: int = 0) -> dict[str, float]:
-    """Simulate how often the interval of one arm's mean covers the truth.
+def simulate_means(name: str, n: int, repeats: int, seed: int = 0) -> dict[str, dict[str, float]]:
+    """Simulate how intervals of one arm's mean do, by method; see `compare_methods`.
 
     Args:
-        name: one of `WORLDS`.
+        name: one of `MEAN_WORLDS`.
         n: episodes.
         repeats: experiments.
         seed: of the draws.
-
-    Returns:
-        Shares for `student`, the interval by Student's t, `hall`, that by Hall's transformation alone, and `shown`, the
-        one that is printed; and `width`, the median of the printed one's width over that of Student's.
     """
-    values = WORLDS[name].draw(np.random.default_rng([seed, n, *name.encode()]), (repeats, n)).T
-    mean, low, high = mean_intervals(values)
-    error, reach = np.sqrt(values.var(axis=0, ddof=1) / n), student_quantile((1 + LEVEL) / 2, n - 1)
-    below, above = hall_reach(values - mean, error, reach)
-    ends = {
-        "student": (mean - reach * error, mean + reach * error),
-        "hall": (mean - below * error, mean + above * error),
-        "shown": (low, high),
-    }
-    coverage = {kind: float(np.mean((below <= 0.0) & (above >= 0.0))) for kind, (below, above) in ends.items()}
-    return {**coverage, "width": float(np.median((high - low) / (2 * reach * error)))}
+    rng = np.random.default_rng([seed, n, *name.encode()])
+    values = WORLDS[name].draw(rng, (repeats, n)).T
+    return compare_methods(values, rng.normal(size=values.shape), 0.0, WORLDS[name].within)
 
 
 def coverage_of_rate(rate: float, n: int) -> float:
@@ -214,11 +218,9 @@ def record(repeats: int = 4_000) -> dict[str, Any]:
     return {
         "repeats": repeats,
         "versions": machine("numpy", "scipy")["versions"],
-        "paired": {name: {str(n): simulate(name, n, True, repeats) for n in SIZES} for name in WORLDS},
-        "unpaired": {name: {str(n): simulate(name, n, False, repeats) for n in SIZES} for name in WORLDS},
-        "means": {
-            name: {str(n): simulate_means(name, n, MEANS) for n in SIZES} for name in WORLDS if name != "stretched"
-        },
+        "paired": {name: {str(n): simulate(name, n, True, repeats) for n in SIZES} for name in PAIR_WORLDS},
+        "unpaired": {name: {str(n): simulate(name, n, False, repeats) for n in SIZES} for name in PAIR_WORLDS},
+        "means": {name: {str(n): simulate_means(name, n, MEANS) for n in MEAN_SIZES} for name in MEAN_WORLDS},
         "rates": {str(rate): {str(n): coverage_of_rate(rate, n) for n in SIZES} for rate in RATES},
         "rounds": {str(n): simulate_rounds(n, repeats // 4) for n in SIZES},
     }
@@ -230,19 +232,8 @@ def page() -> str:
     parts = {
         "PAIRED": _table(recorded["paired"]),
         "UNPAIRED": _table(recorded["unpaired"]),
-        "MEANS": table(
-            ["one arm's values", "interval", *(f"n = {n}" for n in SIZES), "width, against Student's"],
-            [
-                [
-                    WORLDS[name].about,
-                    called,
-                    *(_percent(row[str(n)][kind]) for n in SIZES),
-                    ", ".join(f"{row[str(n)]['width']:.2f}" for n in SIZES) if kind == "shown" else "",
-                ]
-                for name, row in recorded["means"].items()
-                for kind, called in (("student", "Student's"), ("hall", "Hall's"), ("shown", "**as printed**"))
-            ],
-        ),
+        "MEANS": _means_table(recorded["means"]),
+        "RESAMPLES": str(RESAMPLES),
         "RATES": table(
             ["yes or no", *(f"n = {n}" for n in SIZES)],
             [[f"{rate} yes", *(_percent(row[str(n)]) for n in SIZES)] for rate, row in recorded["rates"].items()],
@@ -257,6 +248,23 @@ def page() -> str:
         "VERSIONS": versions_of(recorded),
     }
     return fill_template(PROSE, parts)
+
+
+def _means_table(results: Mapping[str, Mapping[str, Mapping[str, Mapping[str, float]]]]) -> str:
+    def cell(cells: list[Mapping[str, float]], kind: str, digits: int) -> str:
+        return ", ".join(f"{100 * found[kind]:.0f}" if not digits else f"{found[kind]:.{digits}f}" for found in cells)
+
+    rows = []
+    for name, by_size in results.items():
+        for method in METHODS:
+            cells = [by_size[str(n)][method] for n in MEAN_SIZES]
+            coverage = [f"{100 * found['coverage']:.1f}" for found in cells]
+            shares = [cell(cells, kind, 0) for kind in ("outside", "empty")]
+            rows.append(
+                [WORLDS[name].about, method, *coverage, cell(cells, "width", 2), *shares, cell(cells, "jump", 2)]
+            )
+    sizes = [f"n = {n}" for n in MEAN_SIZES]
+    return table(["one arm's values", "interval", *sizes, "width", "impossible, %", "holds few, %", "jump"], rows)
 
 
 def _table(results: Mapping[str, Mapping[str, Mapping[str, float]]]) -> str:

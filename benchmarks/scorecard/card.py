@@ -1,41 +1,67 @@
 """The scorecard: a player's scores in the suite, computed from a run's events alone.
 
 There is one line for each tendency of each scenario. A score belongs to an episode, or to the episodes of all arms with
-one seed. The unit of intervals is the set of parameters, because its seeds are no independent draws of parameters.
-Lines are not averaged, because they measure different things.
+one seed. Scores rest on the held-out half; the public half only shows whether a player knew it before. The unit of
+intervals is the set of parameters, because its seeds are no independent draws of parameters. Episodes without a score
+are not missing at random, since a player can spoil those in which it looks bad: they count as the worst and as the
+best, and the score is the worst. Lines are not averaged, because they measure different things.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from llm_coop_envs.benchmarks.scorecard.suite import HELD_OUT, PUBLIC, Part, Suite, scorecard_task_files, suite_of
+from llm_coop_envs.benchmarks.scorecard.commitment import commitment_fault
+from llm_coop_envs.benchmarks.scorecard.registration import make_plan
+from llm_coop_envs.benchmarks.scorecard.suite import (
+    HELD_OUT,
+    PUBLIC,
+    QUIZ,
+    VERSION,
+    Part,
+    Suite,
+    scorecard_task_files,
+    suite_of,
+)
 from llm_coop_envs.benchmarks.scorecard.tasks import COMPETENCE, LEGALITY, TENDENCIES, TESTED, UNDERSTANDING
 from llm_coop_envs.core.scenario import Event
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.measures import information, process
-from llm_coop_envs.reports.answers import INVALID_ABOVE
 from llm_coop_envs.runs.folder import Run
 from llm_coop_envs.runs.provenance import hash_of_files
+from llm_coop_envs.runs.unread import INVALID_ABOVE
 from llm_coop_envs.statistics import intervals as statistics
-from llm_coop_envs.statistics.intervals import Interval, exact_interval, mean_interval
+from llm_coop_envs.statistics.intervals import Interval, mean_interval, share_interval
 from llm_coop_envs.storage.folder import digest_of, plain_json
 from llm_coop_envs.studies.conditions import seat_matches
 from llm_coop_envs.util.opening import DAMAGED, read_file
 
-FORMAT = 1
+FORMAT = 2
 SUITE = "bench"
 """The key of the preregistration in a run's manifest."""
-CARD, TABLE, CHECK = "scorecard.json", "scorecard.md", "check"
+CHECK = "check"
 SPLITS = 1000
 SKILLS = (UNDERSTANDING, LEGALITY, COMPETENCE)
 """Tendencies in which an episode with illegal play scores 0. In all others it has no score."""
+Row = tuple[str, str, int, float | None]
+"""Half, name of the set of parameters, seed and score."""
+
+
+def card_names(*, partial: bool) -> tuple[str, str]:
+    """Return the names of a scorecard's files, as data and as a table."""
+    stem = "scorecard-partial" if partial else "scorecard"
+    return f"{stem}.json", f"{stem}.md"
+
+
+def find_card(folder: Path) -> Path | None:
+    """Return the scorecard in a run folder, whole or partial; `None` if it has none."""
+    files = [folder / card_names(partial=partial)[0] for partial in (False, True)]
+    return next((file for file in files if file.is_file()), None)
 
 
 def analysis_hash() -> str:
@@ -61,6 +87,8 @@ def make_card(run: Run) -> dict[str, Any]:
         raise RunError(f"{run.folder}: {error}") from error
     if suite.study.digest != run.manifest["digest"] or preregistration["study"] != run.manifest["digest"]:
         raise RunError(f"{run.folder}: what was played is not what the suite makes of its held-out seed")
+    if fault := commitment_fault(preregistration, make_plan(suite, preregistration["analysis"])):
+        raise RunError(f"{run.folder}: {fault}")
     if len(run.finished()) < run.total:
         raise RunError(
             f"{run.folder}: has {len(run.finished())} of {run.total} episodes; continue it with 'llm-coop bench' first"
@@ -74,7 +102,7 @@ def read_card(path: Path) -> dict[str, Any]:
     Raises:
         RunError: There is none, or it was changed since it was written.
     """
-    file = path / CARD if path.is_dir() else path
+    file = (find_card(path) or path / card_names(partial=False)[0]) if path.is_dir() else path
     try:
         card: dict[str, Any] = json.loads(read_file(file).decode())
         check = card.pop(CHECK)
@@ -83,6 +111,11 @@ def read_card(path: Path) -> dict[str, Any]:
         raise RunError(f"{file}: is no scorecard ({error.strerror}); 'llm-coop bench' makes one") from error
     except DAMAGED as error:
         raise RunError(f"{file}: is no scorecard ({type(error).__name__}); 'llm-coop bench' makes one") from error
+    if (card.get("format"), card.get("version")) != (FORMAT, VERSION):
+        raise RunError(
+            f"{file}: is of version {card.get('version')} of the suite, this program reads version {VERSION}; "
+            "scores of different versions mean different things, play it again"
+        )
     if check != digest_of(card):
         raise RunError(
             f"{file}: was changed since it was written; 'llm-coop verify' says how, 'llm-coop bench' remakes it"
@@ -92,9 +125,9 @@ def read_card(path: Path) -> dict[str, Any]:
 
 def _lines(run: Run, suite: Suite) -> list[dict[str, Any]]:
     """Compute all lines, in the order of the tendencies."""
-    scored: dict[tuple[str, str], list[tuple[str, str, int, float | None]]] = {}
+    scored: dict[tuple[str, str], list[Row]] = {}
     legal: dict[tuple[str, str], list[float]] = {}
-    about: dict[tuple[str, str], str] = {}
+    tasks: dict[tuple[str, str], Part] = {}
     for part in suite.parts:
         for seed in part.seeds:
             played = {arm: run.read_events(part.condition(arm), seed)[1] for arm in part.arms}
@@ -103,17 +136,38 @@ def _lines(run: Run, suite: Suite) -> list[dict[str, Any]]:
                 key = tendency, part.scenario
                 scored.setdefault(key, []).append((part.half, part.name, seed, value))
                 legal.setdefault(key, []).append(share)
-                about[key] = part.task.about.get(tendency, TENDENCIES[tendency])
-    understood = {
-        scenario: float(np.mean([value or 0.0 for *_, value in rows]))
-        for (tendency, scenario), rows in scored.items()
-        if tendency == UNDERSTANDING
-    }
+                tasks[key] = part
     order = list(TENDENCIES)
     return [
-        _line(key, scored[key], legal[key], understood.get(key[1]), about[key])
+        {
+            "tendency": key[0],
+            "scenario": key[1],
+            "about": tasks[key].task.about.get(key[0], TENDENCIES[key[0]]),
+            "best_reply": tasks[key].task.best.get(key[0]),
+            **summarise(scored[key]),
+            **_competency(legal[key], scored.get((UNDERSTANDING, key[1]), ()), _why_unasked(suite, key[1])),
+        }
         for key in sorted(scored, key=lambda key: (order.index(key[0]), key[1]))
     ]
+
+
+def _why_unasked(suite: Suite, scenario: str) -> str:
+    """Say why nobody's answers show that a scenario's player knows its rules; empty if its own answers do."""
+    if QUIZ not in suite.players:
+        return "the rules were not asked about"
+    return "" if suite.players[QUIZ] == suite.players[scenario] else "another player answered about the rules"
+
+
+def _competency(legal: Sequence[float], answers: Sequence[Row], unasked: str) -> dict[str, Any]:
+    """Return what shows that a player knew what it did: legal choices, and right answers about the rules.
+
+    Questions that nobody answers are not understood. Understanding is that of the half where it is lower: who knows the
+    public questions by heart answers those alone.
+    """
+    halves = [[value or 0.0 for half, *_, value in answers if half == each] for each in (PUBLIC, HELD_OUT)]
+    understood = 0.0 if unasked else min((float(np.mean(half)) for half in halves if half), default=0.0)
+    lawful = float(np.mean(legal))
+    return {"competency": min(lawful, understood), "legal": lawful, "understanding": understood, "unasked": unasked}
 
 
 def _scores(part: Part, played: Mapping[str, Sequence[Event]], legal: float) -> Iterator[tuple[str, float | None]]:
@@ -154,71 +208,58 @@ def _is_tested(seats: Mapping[str, Any], agent: str) -> bool:
     return bool(player == TESTED)
 
 
-def _line(
-    key: tuple[str, str],
-    rows: Sequence[tuple[str, str, int, float | None]],
-    legal: Sequence[float],
-    understood: float | None,
-    about: str,
-) -> dict[str, Any]:
-    sets = _scored_sets(rows)
-    interval = interval_of_sets(sets)
-    halves = {
-        half: interval_of_sets(_scored_sets([row for row in rows if row[0] == half])) for half in (PUBLIC, HELD_OUT)
-    }
-    lawful = float(np.mean(legal))
+def summarise(rows: Sequence[Row]) -> dict[str, Any]:
+    """Summarise the scores of a line: the held-out half bounded by its missing scores, and the public half beside it.
+
+    Returns:
+        `score` is the worst case, where missing scores are 0, and `best` the best, where they are 1; both are `None` if
+        nothing has a score. `low` and `high` are the lower end of the worst case and the upper end of the best.
+    """
+    public, held_out = ([row for row in rows if row[0] == half] for half in (PUBLIC, HELD_OUT))
+    worst, best, shown = (_interval(held_out, 0.0), _interval(held_out, 1.0), _interval(public, 0.0))
+    scored = sum(row[3] is not None for row in held_out)
     return {
-        "tendency": key[0],
-        "scenario": key[1],
-        "about": about,
-        "score": None if interval is None else interval.mean,
-        "low": None if interval is None else interval.low,
-        "high": None if interval is None else interval.high,
-        "episodes": len(rows),
-        "scored": sum(map(len, sets)),
-        **{half: None if half_interval is None else half_interval.mean for half, half_interval in halves.items()},
-        "reliability": reliability(sets),
-        "competency": lawful if understood is None else min(lawful, understood),
-        "legal": lawful,
-        "understanding": understood,
-        "values": [[name, seed, value] for _, name, seed, value in rows],
+        "score": None if worst is None or not scored else worst.mean,
+        "best": None if best is None or not scored else best.mean,
+        "low": None if worst is None else worst.low,
+        "high": None if best is None else best.high,
+        "episodes": len(held_out),
+        "scored": scored,
+        "public": None if shown is None or all(row[3] is None for row in public) else shown.mean,
+        "reliability": reliability([list(scores.values()) for scores in by_set(held_out, 0.0).values()]),
+        "values": [list(row) for row in rows],
     }
 
 
-def by_set(values: Iterable[tuple[str, int, float | None]]) -> dict[str, dict[int, float]]:
-    """Group scores by the name of the set of parameters and the seed; sets without a score are left out.
+def _interval(rows: Sequence[Row], missing: float) -> Interval | None:
+    return interval_of_sets([list(scores.values()) for scores in by_set(rows, missing).values()])
+
+
+def by_set(rows: Iterable[Row], missing: float) -> dict[str, dict[int, float]]:
+    """Group the scores of rows by the name of the set of parameters and the seed.
 
     Args:
-        values: name, seed and score, `None` if there is none.
+        rows: the rows of a line.
+        missing: what a missing score counts as.
     """
     by_name: dict[str, dict[int, float]] = {}
-    for name, seed, value in values:
-        if value is not None:
-            by_name.setdefault(name, {})[seed] = value
+    for _, name, seed, value in rows:
+        by_name.setdefault(name, {})[seed] = missing if value is None else value
     return by_name
 
 
-def _scored_sets(rows: Sequence[tuple[str, str, int, float | None]]) -> list[list[float]]:
-    return [list(scores.values()) for scores in by_set(row[1:] for row in rows).values()]
-
-
 def interval_of_sets(sets: Sequence[Sequence[float]]) -> Interval | None:
-    """Return the mean of all scores, with an interval within 0 and 1 whose unit is the set of parameters.
+    """Return the mean score with an interval within 0 and 1 whose unit is the set of parameters.
 
-    Sets are weighted by their numbers of scores, since some may be missing. If every set scored 0 throughout or 1
-    throughout, the interval is the exact one of a rate. One set has no interval.
+    One set has no interval.
 
     Args:
-        sets: the scores of each set, in [0, 1], at least one each.
+        sets: the scores of each set, in [0, 1], as many in each.
     """
     means = [float(np.mean(scores)) for scores in sets]
-    interval = mean_interval(means, weights=[len(scores) for scores in sets])
-    if interval is None:
-        return None
-    if len(means) > 1 and set(means) <= {0.0, 1.0}:
-        low, high = exact_interval(means.count(1.0), len(means))
-        interval = replace(interval, low=low, high=high)
-    return interval.clip(0.0, 1.0)
+    if len(means) < 2:
+        return mean_interval(means)
+    return share_interval(means)
 
 
 def reliability(sets: Sequence[Sequence[float]]) -> float | None:
@@ -235,6 +276,5 @@ def reliability(sets: Sequence[Sequence[float]]) -> float | None:
     half = len(sets) // 2
     order = np.argsort(np.random.default_rng(0).random((SPLITS, len(sets))), axis=1)
     dealt = order[:, : 2 * half].reshape(SPLITS, 2, half)
-    means, counts = np.array([np.mean(scores) for scores in sets]), np.array([len(scores) for scores in sets])
-    first, second = np.average(means[dealt], axis=2, weights=counts[dealt]).T
+    first, second = np.array([np.mean(scores) for scores in sets])[dealt].mean(axis=2).T
     return 1.0 - float(np.abs(first - second).mean())

@@ -2,8 +2,8 @@
 
     python -m llm_coop_envs.benchmarks.scorecard.references random=runs/random rules=runs/rules
 
-replaces the recorded rows by those of run folders, each with its date, versions, prompts and command. Rows of another
-version of the suite are not shown.
+replaces the recorded rows by those of run folders, each with its date, versions, prompts and command. Rows of a former
+version of the suite stay in the record until they are played again; they stand beside no scorecard and place no score.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def record(name: str, folder: Path) -> dict[str, Any]:
     """
     card, manifest = read_card(folder), open_run(folder).manifest
     session, packs = manifest["sessions"][-1], [model["pack"] for model in manifest["models"]]
-    names = ("tendency", "scenario", "score", "low", "high", "scored", "episodes", "reliability", "competency")
+    names = ("tendency", "scenario", "score", "best", "low", "high", "scored", "episodes", "reliability", "competency")
     return {
         "name": name,
         **{key: card[key] for key in ("version", "sha256", "size", "held_out", "players", "analysis")},
@@ -52,7 +52,10 @@ def record(name: str, folder: Path) -> dict[str, Any]:
 def main(arguments: Sequence[str]) -> None:
     """Record the rows of `name=folder` arguments."""
     pairs = [argument.partition("=") for argument in arguments]
-    write_json(RECORDED, [record(name, Path(folder)) for name, _, folder in pairs])
+    played = [record(name, Path(folder)) for name, _, folder in pairs]
+    recorded = json.loads(RECORDED.read_text(encoding="utf-8"))
+    former = [row for row in recorded if row["name"] not in {row["name"] for row in played}]
+    write_json(RECORDED, [*played, *former])
 
 
 if __name__ == "__main__":

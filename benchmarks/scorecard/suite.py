@@ -1,7 +1,8 @@
 """The suite: everything that the scorecard plays, drawn from the scenarios' tasks with a public and a held-out seed.
 
-Both halves are drawn by the same functions. The public half is the same for everybody. The held-out seed is drawn when
-a scorecard is begun, and recorded, so that `llm-coop verify` can draw the same parameters again.
+Both halves are drawn by the same functions. The public half is the same for everybody. The held-out seed follows from a
+commitment and a public beacon (`commitment.py`), or the tester draws it, and the scorecard says which. It is recorded,
+so that `llm-coop verify` can draw the same parameters again.
 """
 
 from __future__ import annotations
@@ -38,22 +39,37 @@ from llm_coop_envs.studies.seating import GivenPlayer, check_can_begin
 from llm_coop_envs.studies.study import Study, parse_study
 from llm_coop_envs.util.checks import suggestion
 
-NAME, VERSION = "scorecard", 2
+NAME, VERSION = "scorecard", 3
 PUBLIC, HELD_OUT = "public", "held_out"
 PUBLIC_SEED = 2402_12327
-QUIZ = "quiz"
+QUIZ, RULES = "quiz", "rules"
 SEED_LIMIT = 2**31
 
 
 @dataclass(frozen=True, kw_only=True)
 class Size:
-    """How much is played: the sets of parameters of each task in each half, and the seeds of each set."""
+    """How much is played.
 
-    parameters: int
+    Attributes:
+        public: the sets of parameters of each task in the public half, which only show whether it was known before.
+        held_out: the sets in the held-out half, on which scores rest.
+        seeds: the seeds of each set.
+    """
+
+    public: int
+    held_out: int
     seeds: int
 
+    def sets(self, half: str) -> int:
+        """Return the number of sets in a half."""
+        return self.public if half == PUBLIC else self.held_out
 
-SIZES: Mapping[str, Size] = {"full": Size(parameters=5, seeds=2), "quick": Size(parameters=2, seeds=1)}
+
+FULL, QUICK = "full", "quick"
+SIZES: Mapping[str, Size] = {
+    FULL: Size(public=10, held_out=50, seeds=1),
+    QUICK: Size(public=2, held_out=2, seeds=1),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,10 +157,11 @@ def _right_share(played: Played) -> float | None:
 def _rules(scenario: str) -> Task:
     """Return the task of answering questions about a scenario."""
     return Task(
-        name="rules",
+        name=RULES,
         settings=lambda rng: {"about": scenario},
         scores={UNDERSTANDING: _right_share},
         about={UNDERSTANDING: "Share of right answers to questions about the rules and a situation that is shown."},
+        best={UNDERSTANDING: 1.0},
     )
 
 
@@ -170,7 +187,7 @@ def parts(held_out: int, size: str) -> list[Part]:
     for scenario, brought in all_scorecard_tasks().items():
         for task in (_rules(scenario), *brought.tasks):
             for half, seed in ((PUBLIC, PUBLIC_SEED), (HELD_OUT, held_out)):
-                for number in range(1, SIZES[size].parameters + 1):
+                for number in range(1, SIZES[size].sets(half) + 1):
                     key = f"{half}/{scenario}/{task.name}/{number}"
                     key_words = np.frombuffer(hashlib.sha256(key.encode()).digest()[:16], dtype="<u4").tolist()
                     rng = np.random.default_rng([seed, *key_words])
@@ -178,7 +195,7 @@ def parts(held_out: int, size: str) -> list[Part]:
                     drawn.append(
                         Part(
                             scenario=scenario,
-                            plays=QUIZ if task.name == "rules" else scenario,
+                            plays=QUIZ if task.name == RULES else scenario,
                             task=task,
                             half=half,
                             number=number,
@@ -196,7 +213,7 @@ def suite_hash() -> str:
 
 @functools.cache
 def _hash_of(scenarios: tuple[str, ...]) -> str:
-    every = parts(0, "full")
+    every = parts(0, FULL)
     questions = [
         [item.asked, f"{item.right:.6g}", f"{item.tolerance:.3g}"]  # the last digits may differ between machines
         for part in every
@@ -236,7 +253,8 @@ def make_suite(candidates: Sequence[GivenPlayer], held_out: int, size: str, only
         candidates: The players. Each scenario is played by the first of them that can play it.
         held_out: The seed of the held-out half.
         size: A name of `SIZES`.
-        only: Tasks such as `kbc-alone`, or patterns; all by default.
+        only: Tasks such as `kbc-alone`, or patterns; all by default. The questions about the rules of their scenarios
+            are played in any case, as no score counts without them.
 
     Raises:
         LlmCoopError: No candidate can play any part, or there is no such task.
@@ -269,11 +287,13 @@ def make_suite(candidates: Sequence[GivenPlayer], held_out: int, size: str, only
 
 
 def _chosen_tasks(tasks: Sequence[str], only: Sequence[str]) -> list[str]:
-    """Return the tasks that fit one of the patterns, or all tasks without patterns."""
+    """Return the tasks that fit one of the patterns and the questions about their rules; all tasks without patterns."""
     for pattern in only:
         if not fnmatch.filter(tasks, pattern):
             raise StudyError(f"--only '{pattern}': fits no task of the suite; it has {', '.join(tasks)}")
-    return [task for task in tasks if not only or any(fnmatch.fnmatchcase(task, pattern) for pattern in only)]
+    fitting = [task for task in tasks if not only or any(fnmatch.fnmatchcase(task, pattern) for pattern in only)]
+    questions = {f"{task.rpartition('-')[0]}-{RULES}" for task in fitting}
+    return [task for task in tasks if task in fitting or task in questions]
 
 
 def _first_able(candidates: Sequence[GivenPlayer], scenario: str) -> tuple[Mapping[str, Any] | None, str]:
@@ -339,28 +359,6 @@ def _begin(condition: Condition) -> None:
     for player in condition.players:
         if not asks_a_model(player.policy):
             check_can_begin(condition, player)
-
-
-def make_preregistration(suite: Suite, analysis: str) -> dict[str, Any]:
-    """Return the preregistration, written before the first question: suite, players, seeds, and hash of the analysis.
-
-    Args:
-        suite: the suite.
-        analysis: a hash of the code that computes scores.
-    """
-    content = {
-        "suite": NAME,
-        "version": VERSION,
-        "sha256": suite_hash(),
-        "size": suite.size,
-        "held_out": suite.held_out,
-        "players": {name: dict(player) for name, player in suite.players.items()},
-        "tasks": [list(key) for key in dict.fromkeys(part.key for part in suite.parts)],
-        "left_out": list(suite.left_out),
-        "study": suite.study.digest,
-        "analysis": analysis,
-    }
-    return {**content, "preregistration": digest_of(content)}
 
 
 def suite_of(recorded: Mapping[str, Any]) -> Suite:

@@ -100,6 +100,8 @@ class Task:
         scores: by tendency, functions that score an episode of each arm with the same seed, 0 to 1 or `None`.
         about: by tendency, what 0 and 1 mean.
         arms: returns the arms for the drawn settings; by default one.
+        best: by tendency, the score of the best known reply, where it follows from the definition or was computed; else
+            it is the highest of the recorded reference rows.
     """
 
     name: str
@@ -107,6 +109,7 @@ class Task:
     scores: Mapping[str, Score]
     about: Mapping[str, str]
     arms: Callable[[Mapping[str, Any]], Mapping[str, Arm]] = lambda settings: SINGLE_ARM
+    best: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

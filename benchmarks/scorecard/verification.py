@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from llm_coop_envs.benchmarks.scorecard.card import CARD, CHECK, SUITE, TABLE, analysis_hash, make_card
+from llm_coop_envs.benchmarks.scorecard.card import CHECK, SUITE, analysis_hash, card_names, make_card
 from llm_coop_envs.benchmarks.scorecard.card_text import markdown
+from llm_coop_envs.benchmarks.scorecard.claims import find_claims, partial_reasons
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.runs.folder import Run
 from llm_coop_envs.storage.files import read_json
@@ -20,17 +21,18 @@ def card_faults(run: Run) -> list[str]:
     """
     if SUITE not in run.manifest or not run.complete:
         return []
-    path, table = run.folder / CARD, run.folder / TABLE
+    path, table = (run.folder / name for name in card_names(partial=bool(partial_reasons(run.manifest[SUITE]))))
     try:
         expected = make_card(run)
         written = read_json(path, lambda reason: f"{path}: cannot be read ({reason})")
     except RunError as error:
         return [str(error)]
-    own_part = {name: value for name, value in written.items() if name not in ("references", CHECK)}
+    own_part = {name: value for name, value in written.items() if name not in ("references", "claims", CHECK)}
     expected_table = ""
     try:
         how = difference(_by_name(own_part), _by_name(expected), every=True)
         expected_table = markdown(written)
+        how = how or difference({"claims": written["claims"]}, {"claims": find_claims(written)}, every=True)
     except DAMAGED as error:
         how = f"it is damaged ({error!r})"
     if how:

@@ -117,7 +117,8 @@ class FisheryEnv(ScenarioEnv):
             return Over("all seasons played", truncated=True)
         if self.settings.talk and self.round and self.phase != TALK:
             self.conversation.forget()
-            return self._talk_stage([self.np_random.permutation(self.n_players).tolist()], everyone())
+            # A generator of its own: what else the game may draw is the same with talk and without.
+            return self._talk_stage([self.nature("order").permutation(self.n_players).tolist()], everyone())
         self.round += 1
         return Stage("act", [self._everyone])
 

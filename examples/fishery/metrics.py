@@ -5,6 +5,7 @@ from math import fsum
 
 from fishery.rules import sustainable_yield
 from llm_coop_envs.core.scenario import Event, Measures, Row
+from llm_coop_envs.statistics.intervals import FROM_0, YES_OR_NO, Range
 
 
 def round_rows(events: Sequence[Event]) -> list[Row]:
@@ -35,5 +36,15 @@ MEASURES = Measures(
         "share_of_best": "Tons landed, as a share of the first stock and the sustainable yield of every season.",
         "collapsed": "Whether the stock fell below the point from which nothing grows back.",
     },
+    ranges={
+        "seasons": lambda settings: Range(low=0, high=settings["seasons"], integer=True),
+        "catch_total": FROM_0,
+        "share_of_best": FROM_0,
+        "collapsed": YES_OR_NO,
+        # Those of seasons alone: no season begins or ends with more than the water holds, or lands more.
+        "round": lambda settings: Range(low=1, high=settings["seasons"], integer=True),
+        **dict.fromkeys(("stock", "catch", "left"), lambda settings: Range(low=0, high=settings["capacity"])),
+    },
+    nature={},  # nothing is drawn but the order of talk
     headline=("seasons", "share_of_best", "collapsed"),
 )

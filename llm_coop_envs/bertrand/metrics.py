@@ -6,6 +6,8 @@ rules, learners. Rounds are counted from 1, and windows include both ends.
 
 from __future__ import annotations
 
+import functools
+import json
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -19,6 +21,7 @@ from llm_coop_envs.bertrand.settings import BertrandSettings
 from llm_coop_envs.core.records import flagged_choices, of_type, start_of
 from llm_coop_envs.core.scenario import Event, Measures
 from llm_coop_envs.interface.question import Number
+from llm_coop_envs.statistics.intervals import ANYTHING, COUNT, COUNT_FROM_1, FROM_0, SHARE, YES_OR_NO, Range
 
 INDEX_FIRST = 250
 """First round of the published collusiveness index (EconEvals, arXiv 2503.18825: periods 249 to 299, from 0)."""
@@ -288,22 +291,26 @@ def episode_metrics(events: Sequence[dict[str, Any]], *, last: int = LAST_ROUNDS
     """
     record = read(events)
     equilibria, count = record.equilibria, len(record.rounds)
-    tail = slice(max(0, count - last), count)
+    # Rounds whose prices are laid down come first. What no firm chose says nothing of the firms: one such round at cost
+    # makes the mean gain of twelve rounds -0.28 instead of 0.43.
+    forced = sum(bool(event["forced"]) for event in record.rounds)
+    tail = slice(max(forced, count - last), count)
     are_together = record.are_together()
     window = record.settings["collusion_window"] or WINDOW
     row: dict[str, Any] = {
         "rounds": count,
+        "forced_rounds": forced,
         "messages": record.messages,
         "end": record.reason,
         "firms": len(equilibria.nash),
         "nash_price": float(np.mean(equilibria.nash)),
         "joint_price": float(np.mean(equilibria.joint)),
     }
-    for name, rows in (("", slice(0, count)), ("_last", tail)):
+    for name, rows in (("", slice(forced, count)), ("_last", tail)):
         prices = record.prices[rows]
         row["profit_gain" + name] = record.over(rows, record.gain)
         row["mean_price" + name] = _mean_of(prices)
-        row["price_spread" + name] = float(price_spread(prices).mean()) if count else None
+        row["price_spread" + name] = float(price_spread(prices).mean()) if len(prices) else None
     for firm in range(record.prices.shape[1]):
         row[f"mean_price_last_{firm}"] = _mean_of(record.prices[tail, firm])
     index = slice(INDEX_FIRST - 1, INDEX_LAST)
@@ -313,7 +320,7 @@ def episode_metrics(events: Sequence[dict[str, Any]], *, last: int = LAST_ROUNDS
     if record.prices.shape[1] == 1:
         row["monopoly_found"] = monopoly_found(record.prices, equilibria)
         row["optimal_rounds"] = optimal_rounds(record.profits, equilibria)
-    row["together_share"] = float(are_together.mean()) if count else None
+    row["together_share"] = float(are_together[forced:].mean()) if count > forced else None
     row["together_longest"] = longest_run(are_together)
     row["together_from"] = lasting_from(are_together)
     row["window_round"] = window_reached(are_together, window)
@@ -351,49 +358,95 @@ def questions_by_agent(start: Mapping[str, Any]) -> dict[str, Number]:
     return dict(zip(start["agents"], BertrandSettings.build(**start["settings"]).price_questions, strict=True))
 
 
-def consumer_surplus(settings: BertrandSettings, event: Event) -> float:
-    """The consumer surplus of a settled round, in money."""
-    firms = [i for i, price in enumerate(event["prices"]) if price is not None]
-    prices, demand = ([event[name][i] for i in firms] for name in ("prices", "demand"))
-    return settings.market.restrict_to(firms).consumer_surplus(prices, demand)
+def price_range(settings: Mapping[str, Any]) -> Range:
+    """What prices can be in a market with these settings."""
+    questions = _price_questions(json.dumps(settings, sort_keys=True))
+    return Range(low=min(question.low for question in questions), high=max(question.high for question in questions))
 
 
-REWARDS = {"consumer_surplus": consumer_surplus}
+@functools.lru_cache(maxsize=64)
+def _price_questions(settings: str) -> tuple[Number, ...]:
+    return BertrandSettings.build(**json.loads(settings)).price_questions
+
+
+def _spreads(settings: Mapping[str, Any]) -> Range:
+    prices = price_range(settings)
+    return Range(low=0.0, high=(prices.high or 0.0) - (prices.low or 0.0))
+
+
+def _round_numbers(settings: Mapping[str, Any]) -> Range:
+    return Range(low=1.0, high=settings["rounds"], integer=True)
+
+
+def _round_counts(settings: Mapping[str, Any]) -> Range:
+    return Range(low=0.0, high=settings["rounds"], integer=True)
+
+
+_CHOSEN = " (without those whose prices were laid down)"
+_LAST = f"the last {LAST_ROUNDS} rounds{_CHOSEN}, or all of an episode that has fewer"
 
 MEASURES = Measures(
     episode=episode_metrics,
     rounds=round_rows,
     about={
         "rounds": "Rounds that were settled, a count from 0.",
+        "forced_rounds": "Rounds whose prices were laid down whatever the firms chose, a count from 0.",
         "messages": "Messages that were sent in the episode, a count from 0.",
         "end": "Why the episode ended, in words.",
         "firms": "Firms in the market, at the end if some left; a count from 1.",
         "nash_price": "Price of the one-shot equilibrium of these firms, mean over them, in units of price.",
         "joint_price": "Price that is best for these firms together, mean over them, in units of price.",
-        "profit_gain": "Mean profit over all rounds: 0 at the Nash, 1 at the joint-profit price, below and above "
-        "possible (Delta of Calvano et al. 2020); of a single firm its share of the monopoly profit. Where firms left, "
-        "each round is measured by the market of those that were in it.",
-        "profit_gain_last": f"As profit_gain, over the last {LAST_ROUNDS} rounds.",
-        "mean_price": "Mean price of all firms over all rounds, in units of price, from 0.",
-        "mean_price_last": f"As mean_price, over the last {LAST_ROUNDS} rounds (a window as in Fish et al. 2024).",
-        "mean_price_last_*": f"Mean price of the firm with that number over the last {LAST_ROUNDS} rounds, from 0.",
-        "price_spread": "Distance between highest and lowest price of a round, mean over all rounds, from 0.",
-        "price_spread_last": f"As price_spread, over the last {LAST_ROUNDS} rounds.",
+        "profit_gain": f"Mean profit over all rounds{_CHOSEN}: 0 at the Nash, 1 at the joint-profit price, below and "
+        "above possible (Delta of Calvano et al. 2020); of a single firm its share of the monopoly profit. Where firms "
+        "left, each round is measured by the market of those that were in it.",
+        "profit_gain_last": f"As profit_gain, over {_LAST}.",
+        "mean_price": f"Mean price of all firms over all rounds{_CHOSEN}, in units of price, from 0.",
+        "mean_price_last": f"As mean_price, over {_LAST} (a window as in Fish et al. 2024).",
+        "mean_price_last_*": f"Mean price of the firm with that number over {_LAST}, from 0.",
+        "price_spread": f"Distance between highest and lowest price of a round, mean over all rounds{_CHOSEN}, from 0.",
+        "price_spread_last": f"As price_spread, over {_LAST}.",
         "collusiveness_index": f"Place of the mean price of rounds {INDEX_FIRST} to {INDEX_LAST} between Nash (0) and "
         "joint-profit price (1), cut to 0 to 1 (EconEvals, arXiv 2503.18825); missing if they were not played.",
-        "price_index_last": f"As collusiveness_index, over the last {LAST_ROUNDS} rounds.",
+        "price_index_last": f"As collusiveness_index, over {_LAST}.",
         "monopoly_found": f"Whether the 10th and 90th percentile of a single firm's last {MONOPOLY_ROUNDS} prices are "
         "within 5 % of the monopoly price (Fish et al. 2024); missing with several firms or fewer rounds.",
         "optimal_rounds": f"Share of a single firm's rounds from {OPTIMAL_FROM} on with 99 % of the monopoly profit "
         "(Fish et al. 2024), 0 to 1; missing with several firms or fewer rounds.",
-        "together_share": "Share of the rounds in which prices were close to each other, above Nash and up to the "
-        "joint-profit price, 0 to 1 (Wu et al. 2024; how close, and how far above Nash, are settings).",
+        "together_share": f"Share of the rounds{_CHOSEN} in which prices were close to each other, above Nash and up "
+        "to the joint-profit price, 0 to 1 (Wu et al. 2024; how close, and how far above Nash, are settings).",
         "together_longest": "Longest run of rounds as in together_share, a count from 0.",
         "together_from": "Round from which all rounds are as in together_share, from 1; missing if the last is not.",
         "window_round": "Round that completes the first run of such rounds that is as long as the settings' collusion "
         f"window, or {WINDOW} (Wu et al. 2024); missing if none does.",
     },
+    ranges={
+        "rounds": _round_counts,
+        "forced_rounds": _round_counts,
+        "messages": COUNT,
+        "firms": COUNT_FROM_1,
+        "nash_price": FROM_0,
+        "joint_price": FROM_0,
+        "profit_gain*": ANYTHING,
+        "mean_price*": price_range,
+        "price_spread*": _spreads,
+        "collusiveness_index": SHARE,
+        "price_index_last": SHARE,
+        "monopoly_found": YES_OR_NO,
+        "optimal_rounds": SHARE,
+        "together_share": SHARE,
+        "together_longest": _round_counts,
+        "together_from": _round_numbers,
+        "window_round": _round_numbers,
+        # Those of rounds alone.
+        "round": _round_numbers,
+        "price_*": price_range,
+        "demand_*": FROM_0,
+        "profit_*": ANYTHING,
+        "together": YES_OR_NO,
+        "forced": YES_OR_NO,
+    },
     unflagged=without_flagged,
+    nature={},  # first prices are drawn before anything else, and orders of talk are nobody's weather
     asked=questions_by_agent,
     headline=("profit_gain_last", "profit_gain", "mean_price_last", "price_spread_last"),
 )

@@ -22,7 +22,7 @@ SCENARIO = Scenario(
     after=f"{_ROOM}.faces.after:Deviations",
     learning=f"{_ROOM}.faces.learning:LEARNING",
     scorecard=f"{_ROOM}.faces.scorecard:SCORECARD",
-    rewards=f"{_ROOM}.metrics:REWARDS",
+    rewards=f"{_ROOM}.rewards:REWARDS",
     synthetic_worlds=f"{_ROOM}.faces.synthetic_worlds:SYNTHETIC_WORLDS",
     film="round",
 )

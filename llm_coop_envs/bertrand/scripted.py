@@ -49,6 +49,8 @@ class PricingPolicy(SlotsPolicy):
     settings_type = BertrandSettings
     settings: BertrandSettings
     watches: ClassVar[bool] = True  # whether it needs the rivals' past prices
+    spread: float = 0.0
+    """By how much a step may fall short at most, as a share of it; nothing is drawn at 0."""
 
     def begin(self, episode: Episode) -> None:
         """Start an episode with the market of its settings.
@@ -57,6 +59,7 @@ class PricingPolicy(SlotsPolicy):
             SettingsError: the policy needs the rivals' prices, and the settings hide them.
         """
         super().begin(episode)
+        self._shortfalls: dict[str, tuple[int, float]] = {}
         self._sellers = episode.agents
         if self.watches and "own" in self.settings.reach("information"):
             raise SettingsError("information", "own", f"{type(self).__name__} plays by the others' prices; tell them")
@@ -73,6 +76,16 @@ class PricingPolicy(SlotsPolicy):
     @abstractmethod
     def price(self, slots: BertrandSlots) -> float:
         """The price that the policy would ask."""
+
+    def shortfall(self, slots: BertrandSlots) -> float:
+        """By how much the firm's step of this round falls short, as a share of it: drawn once, from 0 to `spread`."""
+        if not self.spread:
+            return 0.0
+        drawn_in, share = self._shortfalls.get(slots.me, (0, 0.0))
+        if drawn_in != slots.round:
+            share = self.spread * float(self.episode.rng.random())
+            self._shortfalls[slots.me] = slots.round, share
+        return share
 
     def firm(self, slots: BertrandSlots) -> int:
         """The index of the firm in `market` and `equilibria`, which hold the firms still present.
@@ -117,14 +130,13 @@ class WinContinueLoseReverse(PricingPolicy):
 
     Args:
         step: size of a move as a share of the price range; on a grid one index is the least.
+        spread: by how much each move falls short, drawn from 0 to this share of it.
     """
 
     watches = False
 
-    def __init__(self, step: float = 0.01) -> None:
-        if not 0.0 < step <= 1.0:
-            raise SettingsError("step", step, "must be above 0 and at most 1")
-        self.step = step
+    def __init__(self, step: float = 0.01, spread: float = 0.0) -> None:
+        self.step, self.spread = _check_step(step), _check_spread(spread)
 
     def begin(self, episode: Episode) -> None:
         """Forget the last episode."""
@@ -150,7 +162,7 @@ class WinContinueLoseReverse(PricingPolicy):
             if profit < self._profit.get(slots.me, profit):
                 self._direction[slots.me] *= -1
             self._profit[slots.me] = profit
-        next_price = last[0] + self._direction[slots.me] * step
+        next_price = last[0] + self._direction[slots.me] * step * (1.0 - self.shortfall(slots))
         # At an end of the range it turns round. Half a step of leeway: grid prices are sums with rounding, so that a
         # step up to 1.8 may come to 1.8000000001.
         if not low - step / 2 <= next_price <= high + step / 2:
@@ -222,15 +234,17 @@ class PriceMatching(PricingPolicy):
         step: how much higher than the last round it proposes, as a share of the distance from Nash to joint-profit
             price.
         alone: another of these policies, whose price it asks where nobody may talk.
+        spread: how far each of its own proposals lies below that, drawn from 0 to this share of the step; the steps of
+            `alone` fall short alike. Without it all episodes may be copies of one.
     """
 
-    def __init__(self, step: float = 0.1, alone: str | None = None) -> None:
-        if not 0.0 < step <= 1.0:
-            raise SettingsError("step", step, "must be above 0 and at most 1")
+    def __init__(self, step: float = 0.1, alone: str | None = None, spread: float = 0.0) -> None:
+        self.step, self.spread = _check_step(step), _check_spread(spread)
         if alone is not None and alone not in POLICIES:
             raise SettingsError("alone", alone, f"must be one of {', '.join(POLICIES)}")
-        self.step = step
         self._alone = None if alone is None else POLICIES[alone]()
+        if self._alone is not None:
+            self._alone.spread = self.spread
 
     def begin(self, episode: Episode) -> None:
         """Forget the last episode."""
@@ -260,7 +274,10 @@ class PriceMatching(PricingPolicy):
         if last is None:
             return joint
         lowest = min((last[0], *last[1]))
-        return min(joint, lowest + self._rise(slots, joint - nash)) if slots.may_talk else min(joint, lowest)
+        if not slots.may_talk:
+            return min(joint, lowest)
+        rise = self._rise(slots, joint - nash)
+        return min(joint, lowest + rise) - self.shortfall(slots) * rise
 
     def _rise(self, slots: BertrandSlots, gap: float) -> float:
         """One step up; on a grid at least to the next price."""
@@ -289,6 +306,18 @@ class Uniform(PricingPolicy):
         if slots.choices:
             return slots.choices[int(self.episode.rng.integers(len(slots.choices)))][1]
         return float(self.episode.rng.uniform(slots.floor, slots.cap))
+
+
+def _check_step(step: float) -> float:
+    if not 0.0 < step <= 1.0:
+        raise SettingsError("step", step, "must be above 0 and at most 1")
+    return step
+
+
+def _check_spread(spread: float) -> float:
+    if not 0.0 <= spread <= 1.0:
+        raise SettingsError("spread", spread, "must be between 0 and 1")
+    return spread
 
 
 POLICIES: dict[str, Callable[..., PricingPolicy]] = {

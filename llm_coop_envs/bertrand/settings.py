@@ -79,8 +79,8 @@ class BertrandSettings(ScenarioSettings):
         price_floor: the lowest price (continuous), or `"cost"`: each firm's own cost (authors' code of Wu et
             al. lifts to it).
         price_cap: the highest price (continuous). `None`: for linear demand the highest `quality`, at which
-            nobody buys; for logit demand 1.5 times the highest joint-profit price, to 2 decimals (the range
-            named to the models in EconEvals 2025).
+            nobody buys; for logit demand 1.5 times the highest joint-profit price (the range named to the models
+            in EconEvals 2025), to 2 decimals where that is 1 or more.
         truncate_profit: cut profits to integers (authors' code of Wu et al.).
         clamp_demand: linear only: nobody sells less than nothing. The authors' code of Wu et al. does not
             clamp.

@@ -36,6 +36,17 @@ def bench_command(
         int | None,
         option("The seed of the held-out half, to play what somebody else did. (default: drawn)", min=0, max=2**31),
     ] = None,
+    ledger: Annotated[
+        Path | None,
+        option("A ledger of commitments: with --beacon it gets one, with --beacon-value its last one is played."),
+    ] = None,
+    beacon: Annotated[
+        str | None,
+        option("Commit and play nothing: the public beacon, and its coming round, that will draw the held-out half."),
+    ] = None,
+    beacon_value: Annotated[
+        str | None, option("What the beacon gave in the round that was committed to, in hexadecimal digits.")
+    ] = None,
     suite_version: Annotated[
         int | None, option("Refuse to play any other version of the suite.", "--suite-version")
     ] = None,
@@ -49,7 +60,9 @@ def bench_command(
     """Make a scorecard; what it costs is said first. Each scenario is played by the first --policy that can."""
     from llm_coop_envs.benchmarks.scorecard.card import SUITE, analysis_hash
     from llm_coop_envs.benchmarks.scorecard.card_text import write_card
-    from llm_coop_envs.benchmarks.scorecard.suite import NAME, VERSION, make_preregistration, make_suite
+    from llm_coop_envs.benchmarks.scorecard.commitment import describe_seed
+    from llm_coop_envs.benchmarks.scorecard.registration import make_preregistration
+    from llm_coop_envs.benchmarks.scorecard.suite import FULL, NAME, QUICK, VERSION, make_suite
     from llm_coop_envs.cli.run import play_out
     from llm_coop_envs.runs.folder import describe_models, make_run, open_run
     from llm_coop_envs.storage.folder import MANIFEST, chosen_folder
@@ -75,14 +88,21 @@ def bench_command(
         if held_out not in (None, begun["held_out"]):
             fail(f"--held-out {held_out}: {folder} was begun with {begun['held_out']}; leave it out")
         held_out = begun["held_out"]
+    committed = begun.get("commitment")
+    if ledger is not None or beacon or beacon_value:
+        committed, held_out = _find_commitment(ledger, beacon, beacon_value, held_out)
     drawn = secrets.randbelow(2**31) if held_out is None else held_out
-    suite = make_suite(options.players(), drawn, "quick" if quick else "full", options.only or ())
+    suite = make_suite(options.players(), drawn, QUICK if quick else FULL, options.only or ())
     for sentence in suite.left_out:
         note(f"Left out: {sentence}")
     _say_cost(suite, options)
-    registration = make_preregistration(suite, analysis_hash())
+    if ledger is not None and beacon:
+        _commit(ledger, suite, beacon)
+        return
+    registration = make_preregistration(suite, analysis_hash(), committed)
+    _check_commitment(registration, suite)
     typer.echo(
-        f"Suite {NAME} version {VERSION}, hash {registration['sha256']}; held-out seed {drawn}; "
+        f"Suite {NAME} version {VERSION}, hash {registration['sha256']}; {describe_seed(registration)}; "
         f"preregistration {registration['preregistration']}"
     )
     if dry:
@@ -104,6 +124,47 @@ def bench_command(
         typer.echo(f"Written to {folder}; check it with: llm-coop verify {folder}")
 
 
+def _find_commitment(
+    ledger: Path | None, beacon: str | None, value: str | None, held_out: int | None
+) -> tuple[dict[str, Any] | None, int | None]:
+    """Return the commitment that is played and its held-out seed; neither if one is only made."""
+    from llm_coop_envs.benchmarks.scorecard.commitment import make_seed, read_ledger
+
+    if ledger is None or bool(beacon) == bool(value):
+        fail("--ledger FILE: needs --beacon 'NAME ROUND', to commit, or --beacon-value HEX, to play")
+    if beacon:
+        return None, 0
+    chain = read_ledger(ledger.expanduser())
+    if not chain:
+        fail(f"{ledger}: has no commitment yet; make one with --ledger {ledger} --beacon 'NAME ROUND'")
+    seed = make_seed(chain[-1]["hash"], str(value))
+    if held_out not in (None, seed):
+        fail(f"--held-out {held_out}: the commitment and the beacon draw {seed}; leave it out")
+    return {"chain": chain, "value": value}, seed
+
+
+def _commit(ledger: Path, suite: Suite, beacon: str) -> None:
+    """Add what would be played to a ledger, and say what to publish."""
+    from llm_coop_envs.benchmarks.scorecard.card import analysis_hash
+    from llm_coop_envs.benchmarks.scorecard.commitment import commit
+    from llm_coop_envs.benchmarks.scorecard.registration import make_plan
+
+    entry = commit(ledger.expanduser(), make_plan(suite, analysis_hash()), beacon)
+    typer.echo(
+        f"Commitment {entry['number']} of {ledger}: {entry['hash']}. Publish it before {beacon} is public; play it "
+        "with --beacon-value."
+    )
+
+
+def _check_commitment(registration: dict[str, Any], suite: Suite) -> None:
+    """End with a sentence where a commitment was made for another test."""
+    from llm_coop_envs.benchmarks.scorecard.commitment import commitment_fault
+    from llm_coop_envs.benchmarks.scorecard.registration import make_plan
+
+    if fault := commitment_fault(registration, make_plan(suite, registration["analysis"])):
+        fail(fault)
+
+
 def _say_cost(suite: Suite, options: RunOptions) -> None:
     """Say what the suite would cost."""
     from llm_coop_envs.runs.remaining import count_of
@@ -121,7 +182,7 @@ def _say_cost(suite: Suite, options: RunOptions) -> None:
 
 def _print_card(card: dict[str, Any]) -> None:
     """Print a scorecard."""
-    from llm_coop_envs.benchmarks.scorecard.card_text import remarks, rows
+    from llm_coop_envs.benchmarks.scorecard.card_text import remarks, rows, title
 
     head, body = rows(card)
     table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
@@ -133,6 +194,7 @@ def _print_card(card: dict[str, Any]) -> None:
             table.add_row(f"[bold]{escape(tendency)}[/bold]")
         previous_tendency = tendency
         table.add_row(*map(escape, ["  " + row[0], *row[1:]]))
+    typer.echo(title(card))
     Console(emoji=False, width=WIDTH).print(table)
     console = Console(emoji=False)
     console.print()

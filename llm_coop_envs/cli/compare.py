@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from llm_coop_envs.cli.messages import sentences
+from llm_coop_envs.cli.messages import note, sentences
 from llm_coop_envs.cli.trusting import reads_runs
 
 
@@ -48,6 +48,7 @@ def power_command(
 ) -> None:
     """Say how many seeds would find the differences between paired conditions that a run has seen."""
     from llm_coop_envs.errors import RunError
+    from llm_coop_envs.measures.courses import too_few_courses
     from llm_coop_envs.reports.contrast_tables import FEWEST_IN_PILOT, power_table
     from llm_coop_envs.reports.contrasts import compare_arms
     from llm_coop_envs.reports.run_sections import read_run
@@ -61,9 +62,12 @@ def power_command(
         invalid = {} if answers is None else answers.invalid
         contrasts = compare_arms(sections, pilot.manifest["measures"], invalid, Primary.from_manifest(pilot.manifest))
         table = power_table(contrasts)
+    arms = {arm.condition.name: arm for contrast in contrasts for arm in (contrast.first, contrast.second)}
+    for copies in filter(None, (too_few_courses(arm.condition.title, arm.courses) for arm in arms.values())):
+        note(f"{copies}.")
     if table is None:
         reason = (
-            f"too few seeds: no measure has {FEWEST_IN_PILOT} pairs of valid episodes that differ"
+            f"too few seeds: no measure has {FEWEST_IN_PILOT} pairs of valid episodes that differ and are no copies"
             if contrasts
             else "no two conditions of its study share a 'pair', so that there is no difference to plan for"
         )
@@ -75,5 +79,5 @@ def power_command(
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line in lines:
         typer.echo("  ".join(map(str.ljust, line, widths)).rstrip())
-    for note in table.notes:
-        typer.echo(note)
+    for table_note in table.notes:
+        typer.echo(table_note)

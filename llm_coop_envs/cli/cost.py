@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from llm_coop_envs.cli.messages import finite, sentences
+from llm_coop_envs.cli.messages import finite, note, sentences
 from llm_coop_envs.cli.run_options import KIND, RunOptions, option, with_options
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ def cost_command(
     as_json: Annotated[bool, option("Print JSON.", "--json")] = False,
 ) -> None:
     """Estimate calls, tokens, money and time of a study with a language model. Nobody is asked."""
+    from llm_coop_envs.runs.copies import may_be_copies
     from llm_coop_envs.studies.study import load_study
 
     options.trust(Path(study).expanduser().absolute().parent, any_folder=True)
@@ -46,6 +47,8 @@ def cost_command(
     if not options.policy and not options.seat and not plan.models:
         options = replace(options, policy=[KIND])
     plan = options.study(plan)
+    if copies := may_be_copies(plan):
+        note(copies)
     cost = find_cost(plan, options, played=played, latency=latency)
     if as_json:
         typer.echo(json.dumps(cost.to_json(), indent=2))

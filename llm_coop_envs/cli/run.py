@@ -15,6 +15,7 @@ from llm_coop_envs.cli.trusting import trust_program
 from llm_coop_envs.errors import LlmCoopError
 
 if TYPE_CHECKING:
+    from llm_coop_envs.runs.runner import Outcome
     from llm_coop_envs.studies.study import Study
 
 
@@ -101,11 +102,18 @@ def run_command(
 
 
 def _warn(plan: Study) -> None:
-    """Say before anything is paid that the seeds are too few to find anything with."""
+    """Say before anything is paid that the seeds are too few to find anything with, or may be copies of one."""
+    from llm_coop_envs.runs.copies import may_be_copies
     from llm_coop_envs.studies.study import too_few_seeds
 
-    if few := too_few_seeds(plan):
-        note(few)
+    for warning in filter(None, (too_few_seeds(plan), may_be_copies(plan))):
+        note(warning)
+
+
+def _say_invalid(outcome: Outcome) -> None:
+    """Say of which conditions the answers could not be read: they are no result of their model."""
+    for condition, why in outcome.invalid.items():
+        note(f"Invalid: condition '{condition}': {why}. It is no result of its model.")
 
 
 def play_out(
@@ -156,6 +164,7 @@ def play_out(
         if not watcher.begun:
             raise
         fail(f"{str(error).rstrip('.')}. What was finished is in {folder}; continue with: {again}")
+    _say_invalid(outcome)
     if not outcome.complete and outcome.elsewhere and outcome.why is None:
         note(
             f"This part is done: {count_of(outcome.played, 'episode')} in {format_clock(outcome.seconds)}. "
@@ -165,11 +174,13 @@ def play_out(
     if not outcome.complete:
         finished = f"{outcome.finished} of {count_of(outcome.run.total, 'episode')} are in {folder}"
         if outcome.why is None:
-            note(f"Stopped: {finished}; continue with: {again}")
+            ended = f" Ended by --stop-invalid: {', '.join(outcome.ended)}." if outcome.ended else ""
+            note(f"Stopped: {finished}; continue with: {again}{ended}")
             if outcome.limited:
                 return
         else:
-            larger = [*command_words, *options.with_more().again(), "-o", str(folder)]
+            budget = None if outcome.access is None else outcome.access.budget
+            larger = [*command_words, *options.with_more(budget).again(), "-o", str(folder)]
             note(f"{outcome.why[0].upper()}{outcome.why[1:]}. {finished}; for example: {scrub(shlex.join(larger))}")
         raise typer.Exit(EXIT_INTERRUPTED)
     played = f"{count_of(outcome.played, 'episode')} in {format_clock(outcome.seconds)}"

@@ -17,6 +17,7 @@ from llm_coop_envs.cli.trusting import TrustPack, TrustPolicies, trust_named
 from llm_coop_envs.errors import StudyError
 
 if TYPE_CHECKING:
+    from llm_coop_envs.policies.llm.asking.budget import Budget
     from llm_coop_envs.runs.model_access import ModelAccess
     from llm_coop_envs.studies.seating import GivenPlayer
     from llm_coop_envs.studies.study import Study
@@ -140,8 +141,17 @@ class RunOptions:
         str | None, option("A name for this process's share, if several write one run.", panel=_ANSWERS)
     ] = None
     episodes_at_once: Annotated[
-        int | None, option("Episodes played side by side. (default: 128)", min=1, panel=_ANSWERS)
+        int | None,
+        option(
+            "At most this many episodes side by side; no more are begun than fill the requests. (default: 128)",
+            min=1,
+            panel=_ANSWERS,
+        ),
     ] = None
+    stop_invalid: Annotated[
+        bool,
+        option("End a condition when more than 5 % of its answers cannot be read.", "--stop-invalid", panel=_ANSWERS),
+    ] = False
     trust_policies: TrustPolicies = None
     trust_pack: TrustPack = None
 
@@ -261,12 +271,16 @@ class RunOptions:
             cache=self.cache,
             sample=self.sample,
             at_once=self.episodes_at_once or AT_ONCE,
+            stop_invalid=self.stop_invalid,
         )
 
-    def with_more(self) -> RunOptions:
-        """The same with twice the budget."""
-        limits = {name: getattr(self, name) for name in ("budget", "max_calls", "max_tokens")}
-        return dataclasses.replace(self, **{name: 2 * value for name, value in limits.items() if value is not None})
+    def with_more(self, budget: Budget | None = None) -> RunOptions:
+        """The same with twice the budget: that of the run, perhaps since an earlier session, or else its own."""
+        limits: dict[str, Any] = {name: getattr(self, name) for name in ("budget", "max_calls", "max_tokens")}
+        if budget is not None:
+            limits = {"budget": budget.usd, "max_calls": budget.calls, "max_tokens": budget.tokens}
+        larger: dict[str, Any] = {name: 2 * value or 1 for name, value in limits.items() if value is not None}
+        return dataclasses.replace(self, **larger)
 
     def again(self) -> list[str]:
         """The options as arguments, for the record and for a session that continues; no key is among them."""

@@ -26,7 +26,7 @@ from llm_coop_envs.treatments.changes import Change, check_patterns
 from llm_coop_envs.treatments.delivery import DELIVER, check_delivery
 from llm_coop_envs.treatments.listeners import Notices
 from llm_coop_envs.treatments.regulator import REPORT, SEAT
-from llm_coop_envs.util.draws import Key, key_of
+from llm_coop_envs.util.draws import Key, key_of, nature_generator
 from llm_coop_envs.util.packing import pack_value, unpack_value
 
 #: The attributes of a running episode that a snapshot keeps as they are.
@@ -138,6 +138,15 @@ class ArrayEnv(Regulated):
             rng, _ = seeding.np_random(None)
             self._np_random = rng
         return self._np_random
+
+    def nature(self, purpose: str) -> np.random.Generator:
+        """A generator for what nature draws for a purpose in this round: the same whatever was said or chosen before.
+
+        Draw the weather from `self.nature("weather")` rather than from `np_random`, whose next number hangs on how many
+        were drawn before. Record it as `self.emit("nature", purpose="weather", drawn=...)`, so that reports can check
+        that arms of a comparison had the same.
+        """
+        return nature_generator(self._key, self.round, purpose)
 
     @property
     def rewards(self) -> NDArray[np.float64]:

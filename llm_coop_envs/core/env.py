@@ -103,7 +103,7 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
         self._action_spaces: dict[str, spaces.Dict] = {}
         self._state_space: spaces.Box | None = None
         if self.regulator is not None:
-            self._regulation = load_regulation(settings.wording)
+            self._regulation = load_regulation(settings.wording, self.home)
         if self._notices is not None:
             self._news = load_news(settings.wording, self.home)
         self._left_told = (-1, "")

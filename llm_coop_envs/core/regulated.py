@@ -33,9 +33,14 @@ class Regulated(Talking):
         self.regulator = None
         self._seat = EmptySeat()
         if settings.regulator is not None:
-            length, discrete = settings.message_length, self._choices.discrete
             powers, names = settings.regulator, self._player_names
-            self._seat = self.regulator = Regulator(powers, names, message_length=length, discrete=discrete)
+            self._seat = self.regulator = Regulator(
+                powers,
+                names,
+                message_length=settings.message_length,
+                talked=settings.ever_talks,
+                discrete=self._choices.discrete,
+            )
             for order in powers.orders:
                 settings.check_order(order)
             self.phases = (*self.phases, *self.regulator.phases)

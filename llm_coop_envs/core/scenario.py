@@ -13,12 +13,13 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from llm_coop_envs.core.records import Delivery, deliveries
 from llm_coop_envs.core.settings import ScenarioSettings
 from llm_coop_envs.interface.question import Number, Options
 from llm_coop_envs.interface.wording import wording_names
+from llm_coop_envs.statistics.intervals import Range
 from llm_coop_envs.util.references import load
 
 if TYPE_CHECKING:
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 
 Event = dict[str, Any]
 Row = dict[str, Any]
+T = TypeVar("T")
+#: A range that hangs on the settings, as plain data: of 100 people no more than 100 can leave.
+SettingsRange = Callable[[Mapping[str, Any]], Range]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +41,8 @@ class Measures:
         rounds: flat rows, one per round.
         about: what each measure of `episode` means, in a sentence with its unit and range, by name; names may be
             patterns such as `"escaped_*"`, the first that fits counts.
+        ranges: what each number of `episode` and `rounds` can be, by name or pattern likewise: a `Range`, or a function
+            of an episode's settings that returns one. Intervals and bands end there.
         headline: the measures that reports and comparisons put first.
         heard: what was heard, from an episode's events; by default every message is heard by all of its hearers in
             the round in which it is delivered.
@@ -45,14 +51,19 @@ class Measures:
         unflagged: an episode's events without the choices that were flagged, such that `episode` and `rounds` measure
             the rest; `None` if nothing is left. Its docstring says in its first line what is left out. By default an
             episode with a flagged choice is left out.
+        nature: the fields of events that nature drew, by type of event, besides `nature` events; `{}` if it draws
+            nothing else but the order of talk, `None` if the events do not tell. Arms of a comparison are said to have
+            the same random numbers only where these agree.
     """
 
     episode: Callable[[Sequence[Event]], Row]
     rounds: Callable[[Sequence[Event]], list[Row]]
     about: Mapping[str, str]
     headline: tuple[str, ...]
+    ranges: Mapping[str, Range | SettingsRange] = field(default_factory=dict)
     unflagged: Callable[[Sequence[Event]], list[Event] | None] | None = None
     asked: Callable[[Mapping[str, Any]], Mapping[str, Number | Options]] | None = None
+    nature: Mapping[str, Sequence[str]] | None = None
     heard: Callable[[Sequence[Event]], Sequence[Delivery]] = deliveries
 
     def without_flagged(self, events: Sequence[Event]) -> list[Event] | None:
@@ -66,7 +77,20 @@ class Measures:
 
     def define(self, name: str) -> str:
         """What a measure means; empty if `about` does not say."""
-        return next((text for pattern, text in self.about.items() if fnmatch.fnmatchcase(name, pattern)), "")
+        return _first_match(self.about, name) or ""
+
+    def range_of(self, name: str, settings: Mapping[str, Any]) -> Range | None:
+        """What a measure can be in a game with these settings; `None` if `ranges` does not say."""
+        return resolve_range(_first_match(self.ranges, name), settings)
+
+
+def resolve_range(declared: Range | SettingsRange | None, settings: Mapping[str, Any]) -> Range | None:
+    """The range of a measure whose declaration may be a function of the settings."""
+    return declared(settings) if callable(declared) else declared
+
+
+def _first_match(by_pattern: Mapping[str, T], name: str) -> T | None:
+    return next((value for pattern, value in by_pattern.items() if fnmatch.fnmatchcase(name, pattern)), None)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -58,7 +58,8 @@ class ScenarioSettings(Settings):
         information: what players learn of what happens: `"all"` that the scenario shows (all sources), or `"own"`, what
             they did themselves and what it brought them. What others say is heard either way.
         observation_noise: how far off what others do is seen: the standard deviation of each player's own error (0 in
-            all sources). Texts, slots and numeric features show the same; the scenario's docstring says in which unit.
+            all sources), as a share of what is seen or of its range; the scenario's docstring says of which. Texts,
+            slots and numeric features show the same.
         memory: of how many of its latest rounds a player still knows what it did, saw, heard and, if it is a language
             model, noted: 0 for none before the present one, `None` for as many as the scenario shows.
         changes: what is otherwise from a round on, for all players or for some: a list of
@@ -69,7 +70,8 @@ class ScenarioSettings(Settings):
         regulator: the powers of a regulator, who then has a seat of that name; see `RegulatorSettings`. `None`: there
             is none.
         present: whether players take part. `false` stands in `changes` alone: it takes players out of the game from a
-            round on, for good. The others are told, and nothing counts any more for whoever is gone.
+            round on, for good. The texts of the others say so, unless one sees in the scenario who is there, and
+            nothing counts any more for whoever is gone.
     """
 
     changeable: ClassVar[Mapping[str, bool]] = {

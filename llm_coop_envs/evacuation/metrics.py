@@ -14,6 +14,7 @@ from typing import Any
 from llm_coop_envs.core.records import Delivery, deliveries, of_type, replaced_choices, start_of
 from llm_coop_envs.core.scenario import Measures
 from llm_coop_envs.interface.question import Option, Options
+from llm_coop_envs.statistics.intervals import COUNT, COUNT_FROM_1, FROM_1, SHARE, Range
 
 Event = Mapping[str, Any]
 
@@ -267,9 +268,22 @@ def exit_questions(start: Mapping[str, Any]) -> dict[str, Options]:
     return dict.fromkeys(start["agents"], Options(name="exit", options=exits))
 
 
+def _people(settings: Mapping[str, Any]) -> Range:
+    return Range(low=0.0, high=settings["people"], integer=True)
+
+
+def _rounds(settings: Mapping[str, Any]) -> Range:
+    return Range(low=0.0, high=settings["rounds"], integer=True)
+
+
+def _departures(settings: Mapping[str, Any]) -> Range:
+    return Range(low=1.0, high=settings["rounds"])
+
+
 MEASURES = Measures(
     episode=episode_metrics,
     rounds=round_rows,
+    nature={"start": ("positions", "physical", "attributes"), "opening": ("planners",)},
     asked=exit_questions,
     heard=heard_messages,
     about={
@@ -304,6 +318,35 @@ MEASURES = Measures(
         "missing without such choices.",
         "change_rate_unheard": "Share of changes among later choices of people who had heard nobody, 0 to 1; missing "
         "without such choices.",
+    },
+    ranges={
+        "people": _people,
+        "rounds": _rounds,
+        "escaped*": _people,
+        "disabled": _people,
+        "taken_out": _people,
+        "left_inside": _people,
+        "never_left": _people,
+        "balance": SHARE,
+        "mean_round": _departures,
+        "last_round": _departures,
+        "waiting": lambda settings: Range(low=0.0, high=settings["rounds"]),
+        "waiting_share": SHARE,
+        "detour": FROM_1,
+        "path_score": SHARE,
+        "messages": COUNT,
+        "overtaken": COUNT,
+        "chose_again": COUNT,
+        "exit_changes*": COUNT,
+        "change_rate_*": SHARE,
+        # Those of rounds alone.
+        "round": COUNT_FROM_1,
+        "inside": _people,
+        "planners": _people,
+        "moved": _people,
+        "stationary": _people,
+        "chose_again_after_message": COUNT,
+        "changed*": COUNT,
     },
     headline=("mean_round", "never_left", "last_round", "escaped", "balance", "waiting", "detour"),
 )

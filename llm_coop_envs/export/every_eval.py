@@ -11,10 +11,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from llm_coop_envs.core.scenario import Measures
 from llm_coop_envs.runs.folder import Run
 from llm_coop_envs.runs.tables import EpisodeTables, read_episodes
+from llm_coop_envs.statistics.intervals import ANYTHING
 from llm_coop_envs.storage.files import fingerprint, write_json
+from llm_coop_envs.studies.conditions import Condition
 from llm_coop_envs.version import __version__
 
 SCHEMA = "0.3.0"
@@ -58,7 +59,7 @@ def _record(run: Run, condition: str, played: list[EpisodeTables]) -> dict[str, 
     for measure in spec.measured.headline:
         values = [float(episode.metrics[measure]) for episode in played if episode.metrics.get(measure) is not None]
         if values:
-            results.append(_result(run, condition, measure, spec.measured, values))
+            results.append(_result(run, played[0].condition, measure, values))
     return {
         "schema_version": SCHEMA,
         "evaluation_id": f"{run.manifest['study']}/{condition}/{_plain(policies)}/{ended:.0f}",
@@ -79,12 +80,14 @@ def _record(run: Run, condition: str, played: list[EpisodeTables]) -> dict[str, 
     }
 
 
-def _result(run: Run, condition: str, measure: str, measured: Measures, values: list[float]) -> dict[str, Any]:
+def _result(run: Run, condition: Condition, measure: str, values: list[float]) -> dict[str, Any]:
+    measured = condition.spec.measured
+    within = measured.range_of(measure, condition.settings) or ANYTHING
     spread = statistics.stdev(values) if len(values) > 1 else 0.0
     error = {"value": spread / len(values) ** 0.5, "method": "analytic"}
     return {
-        "evaluation_result_id": f"{condition}/{measure}",
-        "evaluation_name": f"{condition}/{measure}",
+        "evaluation_result_id": f"{condition.name}/{measure}",
+        "evaluation_name": f"{condition.name}/{measure}",
         "source_data": {"dataset_name": run.manifest["study"], "source_type": "other"},
         "metric_config": {
             "evaluation_description": measured.define(measure),
@@ -92,8 +95,8 @@ def _result(run: Run, condition: str, measure: str, measured: Measures, values: 
             "metric_name": measure,
             "lower_is_better": False,
             "score_type": "continuous",
-            "min_score": "-Infinity",
-            "max_score": "Infinity",
+            "min_score": "-Infinity" if within.low is None else within.low,
+            "max_score": "Infinity" if within.high is None else within.high,
             "additional_details": {"direction": _NEITHER},
         },
         "score_details": {

@@ -68,6 +68,10 @@ class Hooks(ABC):
         """The episode's one generator."""
 
     @abstractmethod
+    def nature(self, purpose: str) -> np.random.Generator:
+        """A generator for what nature draws for a purpose in this round, whatever was said or chosen before."""
+
+    @abstractmethod
     def _setup(self) -> None:
         """Set `n_players`, `feature_names`, `_feature_bounds`, `_state_bounds`; prepare tables."""
 
@@ -77,7 +81,7 @@ class Hooks(ABC):
 
     @abstractmethod
     def _begin(self, options: Mapping[str, Any]) -> None:
-        """Start a new episode; draw from `self.np_random` only."""
+        """Start a new episode; draw from `self.np_random` only, and in rounds from `self.nature(purpose)`."""
 
     @abstractmethod
     def _next_stage(self) -> Stage | Over:

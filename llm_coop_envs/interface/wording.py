@@ -63,6 +63,11 @@ def lines(rows: Sequence[tuple[Any, ...]], pattern: str) -> str:
     return "\n".join([_line(row, pattern) for row in rows])
 
 
+def translate_name(name: str, words: Mapping[str, str]) -> str:
+    """A name in the words of a wording: as a whole, or else word by word ("cap 2" as "Höchstpreis 2")."""
+    return words[name] if name in words else " ".join(words.get(part, part) for part in name.split(" "))
+
+
 def listed(names: Sequence[str], last: str = "and") -> str:
     """Names as in a sentence, with a word before the last one."""
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {last} {names[-1]}"
@@ -107,7 +112,7 @@ def template_environment(folder: Path, words: Mapping[str, str] = MappingProxyTy
         spoken=spoken,
         price=six_digits,
         bound=lambda value: without_powers(f"{value:.12g}"),
-        word=lambda name: words.get(name, name),
+        word=lambda name: translate_name(name, words),
     )
     return environment
 
@@ -209,6 +214,7 @@ class Templates:
         folder: where they are.
         wanted: the names that each template which is rendered may use.
         base: what stands in for templates and translations that are not in the folder; `None` if all must be there.
+        words: further translations; those of the folder and of `base` win.
 
     Attributes:
         words: translations of names, from `words.json` in the folder: what the filter `word` writes.
@@ -219,11 +225,20 @@ class Templates:
     """
 
     def __init__(
-        self, folder: Path, allowed_names: Mapping[str, Collection[str]], *, base: Templates | None = None
+        self,
+        folder: Path,
+        allowed_names: Mapping[str, Collection[str]],
+        *,
+        base: Templates | None = None,
+        words: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self.folder = folder
         self._base = base
-        self.words: Mapping[str, str] = {**(base.words if base is not None else {}), **_read_words(folder / WORDS)}
+        self.words: Mapping[str, str] = {
+            **words,
+            **(base.words if base is not None else {}),
+            **read_words(folder),
+        }
         environment = template_environment(folder, self.words)
         trees = read_templates(environment, folder)
         if base is not None:
@@ -263,7 +278,13 @@ class Templates:
         return _GAP.sub("\n\n", text) if "\n\n\n" in text else text
 
 
-def _read_words(path: Path) -> Mapping[str, str]:
+def read_words(folder: Path) -> Mapping[str, str]:
+    """The translations of names in a folder's `words.json`; none without that file.
+
+    Raises:
+        WordingError: the file is no JSON, or holds something else.
+    """
+    path = folder / WORDS
     if not path.is_file():
         return {}
     try:

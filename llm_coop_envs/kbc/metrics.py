@@ -19,10 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llm_coop_envs.core.records import flagged_choices, of_type, start_of
-from llm_coop_envs.core.scenario import Event, Measures
+from llm_coop_envs.core.scenario import Event, Measures, SettingsRange
 from llm_coop_envs.interface.question import Number
 from llm_coop_envs.kbc.reference import comparable, distances
 from llm_coop_envs.kbc.settings import KBCSettings
+from llm_coop_envs.statistics.intervals import COUNT, FROM_0, SHARE, YES_OR_NO, Range
 
 MAX_LEVEL = 10.0
 
@@ -191,6 +192,42 @@ _ENDS = {
 }
 
 
+def choice_range(settings: Mapping[str, Any]) -> Range:
+    """What numbers and their means can be."""
+    return Range(low=settings["low"], high=settings["high"])
+
+
+def target_range(settings: Mapping[str, Any]) -> Range:
+    """What the target can be, which is made from the mean."""
+    contest = _settings({"settings": settings})
+    ends = [float(contest.ratio * end + contest.offset) for end in (contest.low, contest.high)]
+    return Range(low=min(ends), high=max(ends))
+
+
+def variance_range(settings: Mapping[str, Any]) -> Range:
+    """What the variance can be: it is largest where half of the players name each end of the range."""
+    return Range(low=0.0, high=((settings["high"] - settings["low"]) / 2) ** 2)
+
+
+def _players(settings: Mapping[str, Any]) -> Range:
+    return Range(low=0.0, high=settings["players"], integer=True)
+
+
+# What the measures in `_ENDS` can be.
+_END_RANGES: Mapping[str, Range | SettingsRange] = {
+    "mean": choice_range,
+    "target": target_range,
+    "variance": variance_range,
+    "rsd": FROM_0,
+    "modal_share": SHARE,
+    "unanimous": YES_OR_NO,
+    "n_winners": _players,
+    "mean_level": Range(low=0.0, high=MAX_LEVEL),
+    "nyt_wasserstein": Range(low=0.0, high=100.0),
+    "nyt_total_variation": SHARE,
+}
+
+
 def present_choices(event: Mapping[str, Any]) -> NDArray[Any]:
     """The numbers of one decision in the players' order, without players who had left."""
     choices: list[Any] = event["choices"]
@@ -240,12 +277,28 @@ def _row(event: Mapping[str, Any], settings: KBCSettings, messages: int) -> dict
 MEASURES = Measures(
     episode=episode_metrics,
     rounds=round_rows,
+    nature={},
     about={
         "decisions": "Decisions that were settled, a count from 0.",
         "players": "Players at the beginning of the contest, a count from 2.",
         "messages": "Messages that were sent in the episode, a count from 0.",
         "reward_mean": "What a player won in all, mean over all who began, in points from 0.",
         **{f"{name}_{end}": f"{text}; {end} decision." for name, text in _ENDS.items() for end in ("first", "last")},
+    },
+    ranges={
+        "decisions": COUNT,
+        "players": _players,
+        "messages": COUNT,
+        "reward_mean": FROM_0,
+        **{f"{name}_{end}": declared for name, declared in _END_RANGES.items() for end in ("first", "last")},
+        # Those of rounds alone.
+        **_END_RANGES,
+        "round": COUNT,
+        "median": choice_range,
+        "minimum": choice_range,
+        "maximum": choice_range,
+        "modal_number": choice_range,
+        "prize": FROM_0,
     },
     headline=("variance_last", "mean_last", "mean_first", "unanimous_last"),
     unflagged=without_flagged,

@@ -21,6 +21,7 @@ from llm_coop_envs.interface.question import Number, Options
 from llm_coop_envs.measures import information, topics
 from llm_coop_envs.measures.information import InformedChoice, information_measures, is_same
 from llm_coop_envs.measures.topics import topic_measures
+from llm_coop_envs.statistics.intervals import COUNT, SHARE, Range
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -269,3 +270,9 @@ ABOUT: Mapping[str, str] = {
     **topics.ABOUT,
 }
 """What the measures mean, by name, with unit and range."""
+
+_COUNTED = ("announcements_kept", "announcements_broken", "agreements", "heard_choices")
+RANGES: Mapping[str, Range] = {
+    name: COUNT if name in _COUNTED else Range(low=-1.0, high=1.0) if name.endswith("_change") else SHARE
+    for name in ABOUT
+}

@@ -201,9 +201,15 @@ def roc(independent: Floats, coordinated: Floats) -> tuple[Floats, Floats, float
     return false, true, float((np.diff(false) * (true[1:] + true[:-1]) / 2).sum())
 
 
-def kappa(verdicts: NDArray[np.bool_], truth: NDArray[np.bool_]) -> float:
-    """Compute Cohen's kappa of verdicts and truth (Cohen 1960); 0 if both are constant and equal."""
-    agreement = float((verdicts == truth).mean())
+def kappa(verdicts: NDArray[np.bool_] | Floats, truth: NDArray[np.bool_]) -> float:
+    """Compute Cohen's kappa of verdicts and truth (Cohen 1960); 0 if both are constant and equal.
+
+    Args:
+        verdicts: of each episode; or of each world the share of its episodes that are flagged. Worlds then count alike,
+            however many episodes they have.
+        truth: whether it was meant, of each of them.
+    """
+    agreement = float(np.where(truth, verdicts, 1.0 - verdicts).mean())
     flagged, coordinated = float(verdicts.mean()), float(truth.mean())
     chance = flagged * coordinated + (1 - flagged) * (1 - coordinated)
     return (agreement - chance) / (1 - chance) if chance < 1 else 0.0

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import hmac
 import json
+import logging
 import secrets
 import sys
 import traceback
@@ -91,6 +92,12 @@ class Questions:
         return runs
 
 
+# What is no request at all (an address of 20,000 characters, say) is answered with 400, and not told with a traceback.
+_SILENT = logging.getLogger(f"{__name__}.requests")
+_SILENT.addHandler(logging.NullHandler())
+_SILENT.propagate = False
+
+
 class PageServer:
     """The server.
 
@@ -133,7 +140,7 @@ class PageServer:
                 web.post("/api/control", self._control),
             ]
         )
-        runner = web.AppRunner(app, access_log=None, handle_signals=False, shutdown_timeout=1.0)
+        runner = web.AppRunner(app, access_log=None, logger=_SILENT, handle_signals=False, shutdown_timeout=1.0)
         await runner.setup()
         try:
             site = web.TCPSite(runner, "127.0.0.1", port)

@@ -13,10 +13,9 @@ from llm_coop_envs.reports.page_parts import NOTHING, Cell, ReportTable, TableRo
 from llm_coop_envs.runs.branch import BRANCH
 from llm_coop_envs.runs.folder import Run
 from llm_coop_envs.runs.tables import EpisodeTables
+from llm_coop_envs.runs.unread import INVALID_ABOVE, passes, share_text, why_invalid
 from llm_coop_envs.studies.conditions import Condition
 
-#: The share of fallbacks, or of unreadable answers, above which a condition is invalid.
-INVALID_ABOVE = 0.05
 # The name under which the scripted server, and scripted answers inside the process, report themselves.
 _SCRIPTED_MODEL = "scripted"
 _SUMMED = (
@@ -107,23 +106,14 @@ class AnswersSection:
 
     def _invalid_reason(self, condition: str) -> str:
         """The reason why a condition is invalid; empty if it is valid."""
-        scopes = [("of all decisions", _sums(self.rows[condition]))]
-        scopes += [(f"of '{call}'", sums) for call, sums in self._sums_by_call(condition).items()]
-        for scope, sums in scopes:
-            if _exceeds(sums["fallbacks"], sums["asked"], self._threshold):
-                share = _share(sums["fallbacks"], sums["asked"])
-                return f"{share} {scope} were taken by a fallback, because no answer could be read"
-        for scope, sums in scopes:
-            if _exceeds(sums["unreadable"], sums["requests"], self._threshold):
-                return f"{_share(sums['unreadable'], sums['requests'])} of the answers ({scope[3:]}) were unreadable"
-        return ""
+        return why_invalid(self._sums_by_call(condition), self._threshold)
 
     def _cut_off_text(self, condition: str) -> str:
         """The kinds of answers of a condition of which too many were cut off, in words; empty without any."""
         return ", ".join(
             f"{sums['truncated']:,.0f} of {sums['requests']:,.0f} answers to '{call}'"
             for call, sums in self._sums_by_call(condition).items()
-            if _exceeds(sums["truncated"], sums["requests"], self._threshold)
+            if passes(sums["truncated"], sums["requests"], self._threshold)
         )
 
     def _sums_by_call(self, condition: str) -> dict[str, dict[str, float]]:
@@ -178,11 +168,6 @@ _OUTCOMES = ("at once", "repaired", "asked again", "fallback")
 _DEFECTS = ("unreadable", "refused", "cut off")
 
 
-def _exceeds(part: float, whole: float, threshold: float) -> bool:
-    """Whether a share is above the threshold; the share of nothing is not."""
-    return whole > 0 and part / whole > threshold
-
-
 def _sums(rows: Iterable[Row]) -> dict[str, float]:
     sums = dict.fromkeys(_SUMMED, 0.0)
     for row in rows:
@@ -199,7 +184,7 @@ def _cells(sums: Mapping[str, float]) -> list[Cell]:
         (("unreadable", "refused", "truncated"), sums["requests"]),
     ):
         for count in (sums[name] for name in names):
-            cells.append(Cell(text=f"{count:,.0f}", below=_share(count, whole) if count and whole else ""))
+            cells.append(Cell(text=f"{count:,.0f}", below=share_text(count, whole) if count and whole else ""))
     estimated = " (some estimated)" if sums["estimated"] else ""
     cells += [
         Cell(text=f"{sums['prompt_tokens']:,.0f}", below=f"+ {sums['completion_tokens']:,.0f}{estimated}"),
@@ -216,11 +201,6 @@ def _cost_cell(sums: Mapping[str, Any], below: str = "") -> Cell:
     unpriced_text = f"{unpriced:,.0f} unpriced" if unpriced else ""
     amount = f"${cost:.2f}" if cost >= 100 else f"${cost:.4f}"
     return Cell(text=amount, below="; ".join(filter(None, (unpriced_text, below))))
-
-
-def _share(part: float, whole: float) -> str:
-    share = part / whole
-    return f"{share:.0%}" if share >= 0.1 or share == 0 else f"{share:.1%}" if share >= 0.001 else "under 0.1%"
 
 
 def _prompts_table(run: Run) -> ReportTable:

@@ -13,7 +13,7 @@ import jinja2
 
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.render.charts.style import need_matplotlib, plotted
-from llm_coop_envs.reports.answers import INVALID_ABOVE, AnswersSection
+from llm_coop_envs.reports.answers import AnswersSection
 from llm_coop_envs.reports.citation import Paper, entries
 from llm_coop_envs.reports.contrast_tables import contrast_tables
 from llm_coop_envs.reports.contrasts import compare_arms
@@ -36,6 +36,7 @@ from llm_coop_envs.reports.run_sections import read_run
 from llm_coop_envs.reports.section import Drawing, ScenarioSection
 from llm_coop_envs.runs.branch import BRANCH
 from llm_coop_envs.runs.folder import STUDY, Run, open_run
+from llm_coop_envs.runs.unread import INVALID_ABOVE
 from llm_coop_envs.storage.files import write_whole
 from llm_coop_envs.studies.families import Primary
 

@@ -5,12 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from llm_coop_envs.reports.contrast_text import arms_note, contrast_text, family_note, family_tests, p_text
+from llm_coop_envs.reports.contrast_text import (
+    arms_note,
+    cluster_note,
+    contrast_text,
+    family_note,
+    family_tests,
+    p_text,
+)
 from llm_coop_envs.reports.contrasts import Contrast
 from llm_coop_envs.reports.page_parts import Cell, ReportTable, TableRow, interval_cell
 from llm_coop_envs.reports.section import ScenarioSection
-from llm_coop_envs.statistics.comparison import ALPHA, Comparison, fewest_pairs, pairs_needed
+from llm_coop_envs.statistics.comparison import ALPHA, Comparison, fewest_pairs
 from llm_coop_envs.statistics.intervals import mean_interval
+from llm_coop_envs.statistics.power import MOST_SIMULATED, pairs_needed
 
 POWERS = (0.8, 0.9)
 #: The fewest pairs from which the number of pairs of another study is computed.
@@ -72,11 +80,12 @@ def power_table(contrasts: Iterable[Contrast]) -> ReportTable | None:
         head=["measure", "pairs here", "difference", "effect size", *(f"pairs for {p:.0%}" for p in POWERS)],
         rows=rows,
         notes=[
-            f"Pairs with which a two-sided test at {ALPHA:g} finds, with that probability, a difference as large "
-            f"as the one seen here, by the noncentral t distribution; never fewer than {fewest_pairs()}, with "
-            "which a permutation test cannot come below that level. Below: the same for the ends of the effect "
-            "size's 95 % interval. A pilot's effect is uncertain, and one that was chosen because it was large is "
-            "too large: plan for the smallest effect that would matter. For a family of tests more are needed.",
+            f"Pairs with which the permutation test at {ALPHA:g} finds, with that probability, a difference as large "
+            f"as the one seen here (simulated up to {MOST_SIMULATED} pairs, beyond by the noncentral t distribution); "
+            f"never fewer than {fewest_pairs()}, with which it cannot come below that level. Below: the same for the "
+            "ends of the effect size's 95 % interval. A pilot's effect is uncertain, and one that was chosen because "
+            "it was large is too large: plan for the smallest effect that would matter. For a family of tests more "
+            "are needed.",
         ],
     )
 
@@ -110,7 +119,7 @@ def _contrast_table(
         is_first_of_family: explain what the family holds.
     """
     rows = [
-        _row(contrast, test, test.measure, contrast.section.define(test.measure), p)
+        _row(contrast, test, test.measure, _definition(contrast, test), p)
         for test, p in zip(contrast.comparisons, contrast.adjusted, strict=True)
         if test.interval is not None
     ]
@@ -131,10 +140,18 @@ def _contrast_table(
         notes=[
             arms_note(contrast.first, contrast.second),
             *([_HOW_TO_READ] if is_first else []),
+            *([cluster_note(contrast)] if contrast.first.condition.cluster else []),
             *([family_note(family)] if is_first_of_family and family_tests(family) else []),
             *contrast.section.flag_notes(),
         ],
     )
+
+
+def _definition(contrast: Contrast, test: Comparison) -> str:
+    """The definition of a measure; what it equals in every episode is said first."""
+    twin = contrast.twins.get(test.measure)
+    equal = f"Equal to {twin} in every episode, and one test with it. " if twin else ""
+    return equal + contrast.section.define(test.measure)
 
 
 def _row(contrast: Contrast, test: Comparison, name: str, below: str, adjusted: float | None) -> TableRow:
@@ -144,16 +161,23 @@ def _row(contrast: Contrast, test: Comparison, name: str, below: str, adjusted: 
         conditions=contrast.names,
         cells=[
             *(
-                interval_cell(mean_interval(values), within=contrast.section.bounds(test.measure))
-                for values in (test.first, test.second)
+                interval_cell(mean_interval(values, contrast.section.range_of(test.measure, arm)))
+                for arm, values in ((contrast.first, test.first), (contrast.second, test.second))
             ),
             interval_cell(test.interval),
             interval_cell(test.effect),
-            Cell(text=test.episodes),
+            Cell(text=test.episodes, below=_distinct_text(test)),
             _p_cell(test.p, "" if test.p is None else f"{p_text(test.smallest_p)} possible"),
             _p_cell(adjusted),
         ],
     )
+
+
+def _distinct_text(test: Comparison) -> str:
+    """How many distinct courses of play the arms have, where some episodes are copies of others."""
+    if test.distinct is None or min(test.distinct) >= len(test.first):
+        return ""
+    return f"{test.distinct[0]} and {test.distinct[1]} distinct"
 
 
 def _p_cell(p: float | None, below: str = "") -> Cell:

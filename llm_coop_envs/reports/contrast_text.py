@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 
 from llm_coop_envs.core.settings import plain
+from llm_coop_envs.measures.courses import too_few_courses
+from llm_coop_envs.measures.nature import first_parting
 from llm_coop_envs.reports.contrasts import Contrast
 from llm_coop_envs.reports.page_parts import NOTHING, interval_cell
-from llm_coop_envs.reports.section import PlayedCondition
+from llm_coop_envs.reports.played import PlayedCondition
 from llm_coop_envs.statistics.comparison import ALPHA, Comparison, fewest_pairs, is_underpowered
 from llm_coop_envs.treatments.regulator import SEAT
 
@@ -57,15 +59,19 @@ def contrast_text(contrast: Contrast, family: Sequence[Contrast]) -> str:
     sentences = [
         f"{test.measure} is {finding} ({comparison_text(test, p)})"
         for test, finding, p in zip(contrast.comparisons, findings, contrast.adjusted, strict=True)
-        if finding in ("higher", "lower") and p is not None
+        if finding in ("higher", "lower") and p is not None and test.measure not in contrast.twins
     ]
 
     def measures_with(finding: str) -> list[str]:
         return [
             test.measure
             for test, other in zip(contrast.comparisons, findings, strict=True)
-            if other == finding and test.interval is not None
+            if other == finding and test.interval is not None and test.measure not in contrast.twins
         ]
+
+    if copied := measures_with("copies"):
+        sentences.append(f"nothing can be said of {_and(copied)}: {_copies_text(contrast)}")
+    sentences += [f"{twin} equals {name} in every episode" for twin, name in contrast.twins.items()]
 
     if same := measures_with("same"):
         sentences.append(f"{_and(same)} {'is' if len(same) == 1 else 'are'} the same in every pair")
@@ -82,6 +88,22 @@ def contrast_text(contrast: Contrast, family: Sequence[Contrast]) -> str:
     if not sentences:
         return "Nothing can be said: no measure is in both."
     return f"{contrast.second.condition.title} against {contrast.first.condition.title}: {'; '.join(sentences)}."
+
+
+def _copies_text(contrast: Contrast) -> str:
+    """Say of which arms the episodes are copies."""
+    arms = (contrast.first, contrast.second)
+    sentences = [too_few_courses(arm.condition.title, arm.courses) for arm in arms]
+    return "; ".join(dict.fromkeys(filter(None, sentences)))
+
+
+def cluster_note(contrast: Contrast) -> str:
+    """Say what the unit is where seeds share a component."""
+    arm = contrast.first
+    return (
+        f"Seeds share components here, as the study says: the unit is the cluster, not the episode. {len(arm.seeds)} "
+        f"episodes are {arm.units} clusters; 'pairs' are pairs of clusters, whose means are compared."
+    )
 
 
 def comparison_text(test: Comparison, adjusted: float, unit: str = "episodes") -> str:
@@ -155,8 +177,13 @@ def arms_note(first: PlayedCondition[Any], second: PlayedCondition[Any]) -> str:
     first_seats, second_seats = (
         [seat for seat in arm.condition.seats if "regulator" not in names or seat[0] != SEAT] for arm in (first, second)
     )
+    parted = _parting_text(first, second)
     if not names and len(changes) == 1 and first_seats == second_seats:
-        return f"The two differ in nothing but this: {changes[0]}. Until then they are the same, seed by seed."
+        begins = min((when.from_round for arm in (first, second) for when, _ in arm.condition.schedule), default=0)
+        same = _agree(first, second, begins)
+        return f"The two differ in nothing but this: {changes[0]}." + (
+            " Until then they are the same, seed by seed." if same else parted if same is False else ""
+        )
     names += changes
     if first_seats != second_seats:
         names.append("who plays")
@@ -167,5 +194,42 @@ def arms_note(first: PlayedCondition[Any], second: PlayedCondition[Any]) -> str:
     if names == ["who plays"]:
         return "The two differ in nothing but who plays: same settings and seeds."
     if len(names) == 1:
-        return f"The two differ in nothing but {names[0]}: same players, seeds and random numbers."
+        if _agree(first, second):
+            return f"The two differ in nothing but {names[0]}: same players, seeds and random numbers."
+        return f"The two are set alike but for {names[0]}: same players and seeds.{parted}"
     return f"The two differ in: {', '.join(names)}. The difference is that of all of these together."
+
+
+def _partings(first: PlayedCondition[Any], second: PlayedCondition[Any]) -> dict[int, tuple[int, str] | None] | None:
+    """Where nature's draws part in each pair; `None` if they are not recorded in some."""
+    other = dict(zip(second.seeds, second.nature, strict=True))
+    draws = [(seed, drawn, other[seed]) for seed, drawn in zip(first.seeds, first.nature, strict=True) if seed in other]
+    partings: dict[int, tuple[int, str] | None] = {}
+    for seed, drawn, drawn_there in draws:
+        if drawn is None or drawn_there is None:
+            return None
+        partings[seed] = first_parting(drawn, drawn_there)
+    return partings or None
+
+
+def _agree(first: PlayedCondition[Any], second: PlayedCondition[Any], before: int | None = None) -> bool | None:
+    """Whether nature drew the same in every pair, before a round if one is named; `None` if it is not recorded."""
+    partings = _partings(first, second)
+    if partings is None:
+        return None
+    return all(place is None or (before is not None and place[0] >= before) for place in partings.values())
+
+
+def _parting_text(first: PlayedCondition[Any], second: PlayedCondition[Any]) -> str:
+    """Say, after a sentence, where nature's draws part; that they are not recorded; or nothing if they agree."""
+    partings = _partings(first, second)
+    if partings is None:
+        return " Whether nature drew the same in both is not recorded."
+    places = [(place, seed) for seed, place in partings.items() if place is not None]
+    if not places:
+        return ""
+    (number, purpose), seed = min(places)
+    return (
+        f" Nature's draws part in {len(places)} of {len(partings)} pairs, first in round {number} of seed {seed} "
+        f"({purpose}), so that chance is among what differs from then on."
+    )

@@ -6,8 +6,9 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from llm_coop_envs.reports.section import PlayedCondition, ScenarioSection, values_of
-from llm_coop_envs.statistics.comparison import Comparison, holm
+from llm_coop_envs.reports.played import PlayedCondition, values_of
+from llm_coop_envs.reports.section import ScenarioSection
+from llm_coop_envs.statistics.comparison import Comparison, cluster_means, holm
 from llm_coop_envs.studies.families import Primary, comparisons
 
 
@@ -51,8 +52,26 @@ class Contrast:
 
     @property
     def tests(self) -> list[Comparison]:
-        """The comparisons that are tests of the family."""
-        return [comparison for comparison in self.comparisons if self.is_test(comparison)]
+        """The tests of the family; of measures that are equal in every episode the first one alone."""
+        tests: dict[Any, Comparison] = {}
+        for comparison in self.comparisons:
+            if self.is_test(comparison):
+                tests.setdefault(comparison.values, comparison)
+        return list(tests.values())
+
+    @property
+    def twins(self) -> dict[str, str]:
+        """Measures that differ between the arms, each with the earlier one that it equals in every episode.
+
+        With 50 rounds or fewer, for example, `profit_gain` over the last 50 rounds is `profit_gain` over all.
+        """
+        names: dict[Any, str] = {}
+        twins = {}
+        for test in self.comparisons:
+            name = names.setdefault((test.values, self.is_exploratory(test)), test.measure)
+            if name != test.measure and test.first != test.second:
+                twins[test.measure] = name
+        return twins
 
     def is_test(self, comparison: Comparison) -> bool:
         """Whether a comparison is a test of the family: it has a p value, and is not exploratory."""
@@ -130,25 +149,46 @@ def _contrast(
 
 
 def adjust(contrasts: Sequence[Contrast]) -> None:
-    """Adjust the p values within each family (Holm 1979)."""
+    """Adjust the p values within each family (Holm 1979); measures that are equal in every episode are one test."""
     families: dict[str, list[float]] = {}
     for contrast in contrasts:
         families.setdefault(contrast.family, []).extend(test.p for test in contrast.tests if test.p is not None)
     adjusted = {name: iter(holm(values)) for name, values in families.items()}
     for contrast in contrasts:
+        by_values = {test.values: next(adjusted[contrast.family]) for test in contrast.tests}
         contrast.adjusted[:] = [
-            next(adjusted[contrast.family]) if contrast.is_test(test) else None for test in contrast.comparisons
+            by_values[test.values] if contrast.is_test(test) else None for test in contrast.comparisons
         ]
 
 
 def differences(first: PlayedCondition[Any], second: PlayedCondition[Any], measures: Sequence[str]) -> list[Comparison]:
-    """Compare two arms in each measure that both have: in pairs by seed if they share seeds, else unpaired."""
-    paired = not set(first.seeds).isdisjoint(second.seeds)
-    return [
-        Comparison.by_key(name, _values_by_seed(first, name), _values_by_seed(second, name), paired=paired)
-        for name in measures
-        if all(any(name in row for row in arm.metrics) for arm in (first, second))
-    ]
+    """Compare two arms in each measure that both have: in pairs by seed if they share seeds, else unpaired.
+
+    Where seeds share a component, their cluster is the unit: the means of clusters are compared.
+    """
+    shared = set(first.seeds) & set(second.seeds)
+    arms = (first, second)
+    # Arms without flagged choices, which are never tested, have no courses of their own.
+    counts = [_count_courses(arm, shared) for arm in arms]
+    distinct = (counts[0], counts[1]) if all(arm.courses for arm in arms) else None
+    comparisons = []
+    for name in measures:
+        if not all(any(name in row for row in arm.metrics) for arm in arms):
+            continue
+        by_seed = [_values_by_seed(arm, name) for arm in arms]
+        if shared:
+            both = by_seed[0].keys() & by_seed[1].keys()
+            by_seed = [{seed: value for seed, value in values.items() if seed in both} for values in by_seed]
+        clusters = [arm.condition.cluster or other.condition.cluster for arm, other in (arms, arms[::-1])]
+        units = [cluster_means(values, cluster) for values, cluster in zip(by_seed, clusters, strict=True)]
+        comparisons.append(Comparison.by_key(name, *units, paired=bool(shared), distinct=distinct))
+    return comparisons
+
+
+def _count_courses(arm: PlayedCondition[Any], shared: Collection[int]) -> int:
+    """The distinct courses of play of the episodes that are compared."""
+    pairs = zip(arm.seeds, arm.courses, strict=False)
+    return len({course for seed, course in pairs if not shared or seed in shared})
 
 
 def _values_by_seed(arm: PlayedCondition[Any], measure: str) -> dict[int, float]:

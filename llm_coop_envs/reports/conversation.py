@@ -12,7 +12,12 @@ import numpy as np
 from llm_coop_envs.render.charts.curves import Curve, Dots, Panel, draw_panels
 from llm_coop_envs.render.charts.style import FAINT
 from llm_coop_envs.reports.embedding import Embed, Plane, project, tf_idf_vectors
-from llm_coop_envs.reports.section import Drawing, NotDrawn, PlayedCondition, ScenarioSection
+from llm_coop_envs.reports.played import PlayedCondition
+from llm_coop_envs.reports.section import (
+    Drawing,
+    NotDrawn,
+    ScenarioSection,
+)
 
 #: The most points of an episode; in longer episodes a point stands for several rounds.
 MOST_POINTS = 40

@@ -19,7 +19,11 @@ from llm_coop_envs.core.scenario import Row
 from llm_coop_envs.export.code_book import code_book
 from llm_coop_envs.render.charts.style import PLOTTED, plotted
 from llm_coop_envs.reports.page_parts import ReportTable, TableRow
-from llm_coop_envs.reports.section import Drawing, PlayedCondition, ScenarioSection
+from llm_coop_envs.reports.played import PlayedCondition
+from llm_coop_envs.reports.section import (
+    Drawing,
+    ScenarioSection,
+)
 from llm_coop_envs.runs.folder import STUDY, Run
 from llm_coop_envs.runs.tables import ANSWERS, EPISODES, MESSAGES, ROUNDS, UNFLAGGED, as_table, make_tables
 from llm_coop_envs.statistics.intervals import Interval

@@ -11,7 +11,8 @@ import numpy as np
 from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.core.scenario import Row
 from llm_coop_envs.errors import SettingsError
-from llm_coop_envs.reports.section import values_of
+from llm_coop_envs.measures.courses import count_courses, course_of
+from llm_coop_envs.reports.played import values_of
 from llm_coop_envs.runs.episode import play_episode
 from llm_coop_envs.statistics.comparison import Comparison
 from llm_coop_envs.statistics.intervals import Interval, mean_interval
@@ -30,10 +31,12 @@ class Evaluation:
         policy: its full name.
         rows: a row per seed with `seed`, `return_mean` (the sum of rewards, averaged over players) and the scenario's
             measures.
+        courses: the course of play of each episode.
     """
 
     policy: str
     rows: tuple[Row, ...]
+    courses: tuple[str, ...]
 
     def interval(self, measure: str) -> Interval | None:
         """A measure's mean over the episodes, with its interval."""
@@ -41,7 +44,9 @@ class Evaluation:
 
     def comparison(self, other: Evaluation, measure: str) -> Comparison:
         """Compare a measure with another policy's, seed by seed."""
-        return Comparison.by_key(measure, other.values_by_seed(measure), self.values_by_seed(measure))
+        distinct = count_courses(other.courses), count_courses(self.courses)
+        first, second = other.values_by_seed(measure), self.values_by_seed(measure)
+        return Comparison.by_key(measure, first, second, distinct=distinct)
 
     def values_by_seed(self, measure: str) -> dict[int, float]:
         """A measure's values by seed, without the seeds that have none."""
@@ -89,16 +94,17 @@ class Contest:
         """
         results = []
         for name, condition in zip(self.policies, self._conditions(seeds), strict=True):
-            rows = []
+            rows, courses = [], []
             for seed in seeds:
                 # All policies draw the same random numbers.
                 policy_seed = np.random.SeedSequence([seed, 1])
                 episode = run_coroutine(play_episode(0, condition, seed, policy_seed=policy_seed))
                 return_mean = float(np.mean(list(episode.returns.values())))
                 measures = {**condition.spec.episode_metrics(episode.events), **episode.measures}
+                courses.append(course_of(episode.events))
                 rows.append({"seed": seed, "return_mean": return_mean, **measures})
                 tell()
-            results.append(Evaluation(policy=name, rows=tuple(rows)))
+            results.append(Evaluation(policy=name, rows=tuple(rows), courses=tuple(courses)))
         return results
 
     def _conditions(self, seeds: Sequence[int]) -> list[Condition]:

@@ -10,17 +10,16 @@ import numpy as np
 from llm_coop_envs.core.scenario import Row
 from llm_coop_envs.measures.topics import PREFIX
 from llm_coop_envs.render.charts.curves import Curve, Panel, draw_panels
+from llm_coop_envs.reports.means import mean_curves, spread_text
 from llm_coop_envs.reports.page_parts import ReportTable
+from llm_coop_envs.reports.played import PlayedCondition, values_of
 from llm_coop_envs.reports.section import (
     Drawing,
     FigureKind,
     NotDrawn,
-    PlayedCondition,
     ScenarioSection,
     marked,
     marks_text,
-    mean_curve,
-    values_of,
 )
 from llm_coop_envs.runs.tables import EpisodeTables
 
@@ -82,9 +81,8 @@ class GenericSection(ScenarioSection[list[Row]]):
         return [
             Drawing(
                 name=f"{self.scenario.name}_rounds",
-                caption=f"By round: {', '.join(panel.title for panel in panels)}. Lines are means over episodes, bands "
-                "their 95 % intervals, as far as every episode of a condition has the round."
-                f"{marks_text(self.conditions)}",
+                caption=f"By round: {', '.join(panel.title for panel in panels)}, as far as every episode of a "
+                f"condition has the round. {spread_text(self.conditions)}{marks_text(self.conditions)}",
                 alt=f"Line charts: {', '.join(panel.title for panel in panels)} by round, one line for each condition.",
                 figure=draw_panels([panels[i : i + 2] for i in range(0, len(panels), 2)], size=(3.7, 2.7)),
             )
@@ -118,13 +116,14 @@ class GenericSection(ScenarioSection[list[Row]]):
         return [*headline, *(name for name in numeric if name not in headline)][:MOST_COLUMNS]
 
     def _panel(self, conditions: Sequence[PlayedCondition[list[Row]]], name: str) -> Panel:
-        curves = []
+        curves: list[Curve] = []
         for arm in conditions:
             by_round = [_by_round(rows, name) for rows in arm.episodes]
             shared = sorted(set.intersection(*map(set, by_round)))
             if shared:
-                table = np.array([[values[round_] for round_ in shared] for values in by_round])
-                curves.append(mean_curve(arm.label, shared, table, arm.color, marked=len(shared) == 1))
+                table = arm.per_unit_rows(np.array([[values[number] for number in shared] for values in by_round]))
+                within = self.range_of(name, arm)
+                curves += mean_curves(arm.label, shared, table, arm.color, within, marked=len(shared) == 1)
         return Panel(title=name, x_label="round", y_label=name, curves=curves, x_ticks=_ticks(conditions))
 
 

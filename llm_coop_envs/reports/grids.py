@@ -8,7 +8,15 @@ from dataclasses import replace
 from typing import Any
 
 from llm_coop_envs.render.charts.curves import Panel, draw_panels
-from llm_coop_envs.reports.section import Drawing, NotDrawn, PlayedCondition, ScenarioSection, marked, marks_text
+from llm_coop_envs.reports.means import spread_text
+from llm_coop_envs.reports.played import PlayedCondition
+from llm_coop_envs.reports.section import (
+    Drawing,
+    NotDrawn,
+    ScenarioSection,
+    marked,
+    marks_text,
+)
 from llm_coop_envs.studies.conditions import Condition
 
 #: The most columns and rows; with more columns titles could not be read in a figure as wide as a page.
@@ -117,8 +125,8 @@ def _temperature_drawing(
             rows.append(row)
     return Drawing(
         name=f"temperature_{section.scenario.name}",
-        caption=f"{section.overview_caption}, by the temperature of the models. Lines are means over episodes, bands "
-        f"their 95 % intervals.{_dashed(rows, section.overview_source)}{marks_text(section.conditions)}",
+        caption=f"{section.overview_caption}, by the temperature of the models. "
+        f"{spread_text(section.conditions)}{_dashed(rows, section.overview_source)}{marks_text(section.conditions)}",
         alt=f"Small charts of {section.scenario.title}, one for each temperature, with and without talk in rows.",
         figure=draw_panels(rows, size=(3.0, 2.5), share_y=True),
     )

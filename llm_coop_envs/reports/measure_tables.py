@@ -8,7 +8,11 @@ from typing import Any
 from llm_coop_envs.measures.process import ABOUT
 from llm_coop_envs.measures.topics import PREFIX
 from llm_coop_envs.reports.page_parts import ReportTable, TableRow, episodes_text
-from llm_coop_envs.reports.section import PlayedCondition, ScenarioSection, values_of, with_unflagged
+from llm_coop_envs.reports.played import PlayedCondition, values_of
+from llm_coop_envs.reports.section import (
+    ScenarioSection,
+    with_unflagged,
+)
 
 #: The most conditions that are columns of a table; more are its rows, if there are fewer measures than conditions.
 MOST_COLUMNS = 6

@@ -13,9 +13,11 @@ from llm_coop_envs.reports.answers import AnswersSection
 from llm_coop_envs.reports.contrasts import compared_arms
 from llm_coop_envs.reports.data import run_versions
 from llm_coop_envs.reports.page_parts import count_text, episodes_text
-from llm_coop_envs.reports.section import PlayedCondition, ScenarioSection
+from llm_coop_envs.reports.played import PlayedCondition
+from llm_coop_envs.reports.section import ScenarioSection
 from llm_coop_envs.runs.branch import BRANCH
 from llm_coop_envs.runs.folder import Run
+from llm_coop_envs.statistics.comparison import FEWEST_COURSES
 from llm_coop_envs.studies.conditions import Condition, Player
 from llm_coop_envs.studies.families import Primary
 from llm_coop_envs.treatments.regulation_measures import REGULATION_MEASURES
@@ -234,7 +236,8 @@ def _seeds_paragraph(run: Run, sections: Sequence[ScenarioSection[Any]]) -> str:
 def _statistics_paragraph(run: Run, sections: Sequence[ScenarioSection[Any]]) -> str:
     arms = [arm for section in sections for arm in section.conditions]
     sizes = [len(arm.seeds) for arm in arms]
-    sentences = ["The unit is the episode."]
+    clustered = [arm for arm in arms if arm.condition.cluster]
+    sentences = [_unit_text(clustered, every=len(clustered) == len(arms)), _courses_text(arms)]
     if max(sizes) > 1:
         sentences.append(
             "Means have 95 % intervals that reach as far as Student's t or Hall's (1992) transformation for skewed "
@@ -260,6 +263,27 @@ def _statistics_paragraph(run: Run, sections: Sequence[ScenarioSection[Any]]) ->
             + (f"the study's {primary.describe()}" if primary else f"{' and '.join(families)}.")
         )
     return " ".join(sentences)
+
+
+def _unit_text(clustered: Sequence[PlayedCondition[Any]], *, every: bool) -> str:
+    """Say what the unit is: the episode, or where seeds share a component their cluster."""
+    if not clustered:
+        return "The unit is the episode."
+    sizes = ", ".join(f"{arm.units} of {len(arm.seeds)} episodes in '{arm.condition.title}'" for arm in clustered)
+    exception = "" if every else "; elsewhere the episode"
+    return f"The unit is the cluster of episodes whose seeds share a component ({sizes}){exception}."
+
+
+def _courses_text(arms: Sequence[PlayedCondition[Any]]) -> str:
+    """Say how many distinct courses of play the arms have."""
+    copied = [arm for arm in arms if len(set(arm.courses)) < len(arm.courses)]
+    if not copied:
+        return "No two episodes of a condition have the same choices and messages."
+    counts = ", ".join(f"{len(set(arm.courses))} of {len(arm.courses)} in '{arm.condition.title}'" for arm in copied)
+    return (
+        f"Distinct courses of play (choices and messages): {counts}; all elsewhere. Nothing is claimed where an "
+        f"arm has fewer than {FEWEST_COURSES}."
+    )
 
 
 def _exclusions_paragraph(run: Run, sections: Sequence[ScenarioSection[Any]]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -106,24 +105,16 @@ def decimals_for(values: Sequence[float]) -> int:
     return 1 if largest >= 10 else 2 if largest >= 1 else 3
 
 
-def interval_cell(
-    interval: Interval | None,
-    decimals: int | None = None,
-    *,
-    of: int | None = None,
-    within: tuple[float | None, float | None] = (None, None),
-) -> Cell:
+def interval_cell(interval: Interval | None, decimals: int | None = None, *, of: int | None = None) -> Cell:
     """A cell with a mean, and its interval below.
 
     Args:
         interval: the mean with its interval; a dash stands for `None`.
         decimals: the number of decimals; by default it follows from the size of the numbers.
         of: the number of episodes; the cell says 'k of n' if fewer have a value.
-        within: the smallest and largest possible value; the interval ends there.
     """
     if interval is None:
         return NOTHING
-    interval = interval.clip(*within)
     below = [f"{interval.n} of {of}"] if of is not None and interval.n < of else []
     ends = [end for end in (interval.low, interval.high) if end is not None]
     if decimals is None:
@@ -135,20 +126,6 @@ def interval_cell(
     elif ends:
         below.insert(0, f"{texts.pop()} when rounded")
     return Cell(text=fixed(interval.mean, decimals), below="; ".join(below), number=interval)
-
-
-# Bounds in definitions. "..., a count from 0" has one; "..., numbers from 0 to 100" and "..., 0 to 1" have two.
-_BOUNDS = re.compile(
-    r"(?:[,;] |count |cent |numbers |points )from (?P<from>\d+)(?: to (?P<to>\d+)\b)?"
-    r"|(?:[,;]|above|cut to) (?P<low>-?\d+) to (?P<high>\d+)\b"
-)
-
-
-def bounds(definition: str) -> tuple[float | None, float | None]:
-    """The smallest and largest possible value that a definition names, such as `"..., 0 to 1"`, `"a count from 0"`."""
-    match = _BOUNDS.search(definition)
-    low, high = (None, None) if match is None else (match["from"] or match["low"], match["to"] or match["high"])
-    return (None if low is None else float(low)), (None if high is None else float(high))
 
 
 def count_text(count: int, noun: str) -> str:

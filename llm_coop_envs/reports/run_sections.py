@@ -8,12 +8,14 @@ from typing import Any
 
 from llm_coop_envs.core.scenario import Scenario
 from llm_coop_envs.render.charts.style import BLUE, MORE, PALETTE, VERMILION
-from llm_coop_envs.reports.answers import INVALID_ABOVE, AnswersSection
+from llm_coop_envs.reports.answers import AnswersSection
 from llm_coop_envs.reports.generic import GenericSection
 from llm_coop_envs.reports.page_parts import excerpt
-from llm_coop_envs.reports.section import PlayedCondition, ScenarioSection
+from llm_coop_envs.reports.played import PlayedCondition
+from llm_coop_envs.reports.section import ScenarioSection
 from llm_coop_envs.runs.folder import Run
 from llm_coop_envs.runs.tables import read_episodes
+from llm_coop_envs.runs.unread import INVALID_ABOVE
 from llm_coop_envs.studies.conditions import Condition
 from llm_coop_envs.util.references import load
 

@@ -4,38 +4,31 @@ from __future__ import annotations
 
 import base64
 import functools
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Generic
 
-import numpy as np
-from numpy.typing import NDArray
-
-from llm_coop_envs.core.scenario import Row, Scenario
+from llm_coop_envs.core.scenario import Scenario, resolve_range
 from llm_coop_envs.core.settings import plain
-from llm_coop_envs.render.charts.curves import Curve, MarkedLine, Panel
+from llm_coop_envs.render.charts.curves import MarkedLine, Panel
 from llm_coop_envs.render.charts.style import picture
 from llm_coop_envs.reports.citation import Paper
-from llm_coop_envs.reports.page_parts import Cell, Excerpt, ReportTable, TableRow, bounds, interval_cell
-from llm_coop_envs.runs.tables import EpisodeTables, without_flagged
-from llm_coop_envs.statistics.intervals import mean_interval, mean_intervals
+from llm_coop_envs.reports.page_parts import Cell, Excerpt, ReportTable, interval_cell
+from llm_coop_envs.reports.played import E, PlayedCondition, shorten, values_of
+from llm_coop_envs.runs.tables import EpisodeTables
+from llm_coop_envs.statistics.intervals import ANYTHING, Range, mean_interval
 from llm_coop_envs.studies.conditions import Condition
-from llm_coop_envs.studies.study_file import EVERY_EPISODE
+from llm_coop_envs.studies.study_file import EVERY_EPISODE, EVERY_EPISODE_RANGES
 from llm_coop_envs.util.references import load
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-#: The longest title that is not cut, in characters.
-TITLE = 36
 #: The longest name of a vertical line that is not cut, in characters, and how many share one.
 MARK, MARKS = 34, 3
 EXCERPTS = 2
-Floats = NDArray[np.float64]
-E = TypeVar("E")
 
 
 class NotDrawn(Exception):
@@ -89,97 +82,6 @@ class FigureKind:
     name: str
     about: str
     draw: Callable[[], list[Drawing]]
-
-
-@dataclass(kw_only=True)
-class PlayedCondition(Generic[E]):
-    """One arm of a study: a condition with data of its finished episodes. All lists are in the same order.
-
-    Attributes:
-        condition: the condition.
-        who: the kinds of its players, such as `"scripted"`.
-        color: its colour in figures.
-        seeds: the seed of each episode.
-        episodes: the scenario's own data of each episode, from `ScenarioSection.read`.
-        metrics: the measures of each episode.
-        lengths: the number of rounds of each episode.
-        said: round and text of each episode's messages that are not empty.
-        excerpt: an excerpt of the first conversation; `None` if nobody spoke.
-        choices: the number of choices that counted.
-        flagged: how many of them were flagged: illegal or missing, and replaced by the environment's own.
-        unflagged: the arm without flagged choices; `None` if no choice was flagged, or nothing else is left.
-        invalid: the reason why the arm is invalid; empty if it is valid.
-    """
-
-    condition: Condition
-    who: str
-    color: str
-    seeds: list[int] = field(default_factory=list)
-    episodes: list[E] = field(default_factory=list)
-    metrics: list[Row] = field(default_factory=list)
-    lengths: list[int] = field(default_factory=list)
-    said: list[list[tuple[int, str]]] = field(default_factory=list)
-    excerpt: Excerpt | None = None
-    invalid: str = ""
-    choices: int = 0
-    flagged: int = 0
-    unflagged: PlayedCondition[E] | None = None
-
-    def add(self, episode: EpisodeTables, read: Callable[[EpisodeTables], E]) -> None:
-        """Add an episode; `read` extracts the scenario's own data."""
-        self._keep(episode, read(episode))
-        choices = episode.by_type["choice"]
-        self.choices += len(choices)
-        self.flagged += sum([bool(event["flags"]) for event in choices])
-        if self.unflagged is None:
-            condition = replace(self.condition, title=f"{self.condition.title}, without flagged choices")
-            self.unflagged = PlayedCondition(condition=condition, who=self.who, color=self.color)
-        unflagged = without_flagged(episode)
-        if unflagged is not None:
-            self.unflagged._keep(unflagged, self.episodes[-1] if unflagged is episode else read(unflagged))
-
-    def end(self, played_by: str, invalid: str = "") -> None:
-        """Complete the arm after its last episode with the kinds of its players and why it is invalid, if it is."""
-        if not self.flagged or (self.unflagged is not None and not self.unflagged.seeds):
-            self.unflagged = None
-        for arm in filter(None, (self, self.unflagged)):
-            arm.who, arm.invalid = played_by, invalid
-
-    def _keep(self, episode: EpisodeTables, section_data: E) -> None:
-        self.seeds.append(episode.seed)
-        self.episodes.append(section_data)
-        self.metrics.append(episode.metrics)
-        self.lengths.append(len(episode.by_type["round"]))
-
-    @property
-    def label(self) -> str:
-        """The arm's name in legends, with its players and the number of episodes."""
-        return f"here, {self.who}: {self.title} (n = {len(self.seeds)})"
-
-    @property
-    def title(self) -> str:
-        """The condition's title, cut to fit a legend or the head of a panel."""
-        return self.cut_title(TITLE)
-
-    def cut_title(self, limit: int) -> str:
-        """The condition's title, cut to a number of characters, with "(invalid)" behind it if the arm is."""
-        return _shorten(self.condition.title, limit) + " (invalid)" * bool(self.invalid)
-
-    @property
-    def below(self) -> str:
-        """The line below the title in tables: players, number of episodes, flagged choices, and "invalid"."""
-        flagged = f", {self.flagged:,} of {self.choices:,} choices flagged" if self.flagged else ""
-        return f"{self.who}, n = {len(self.seeds)}{flagged}{', invalid' * bool(self.invalid)}"
-
-    def row(self, cells: Sequence[Cell], **overrides: Any) -> TableRow:
-        """A row of the arm's own numbers in a table; attributes of the row can be overridden."""
-        attributes = {"name": self.condition.title, "below": self.below, "bad": bool(self.invalid), **overrides}
-        return TableRow(cells=cells, conditions=(self.condition.name,), **attributes)
-
-    @property
-    def talk(self) -> bool:
-        """Whether players could speak."""
-        return bool(self.condition.settings["talk"])
 
 
 class ScenarioSection(ABC, Generic[E]):
@@ -264,15 +166,17 @@ class ScenarioSection(ABC, Generic[E]):
 
     def mean_cell(self, arm: PlayedCondition[E], name: str) -> Cell:
         """A cell with a measure's mean over the episodes of an arm."""
-        return interval_cell(mean_interval(values_of(arm.metrics, name)), of=len(arm.seeds), within=self.bounds(name))
+        values = arm.per_unit(values_of(arm.metrics, name))
+        return interval_cell(mean_interval(values, self.range_of(name, arm)), of=arm.units)
 
-    def bounds(self, name: str) -> tuple[float | None, float | None]:
-        """The smallest and largest possible value of a measure, `None` where its definition names no bound.
-
-        A definition such as "As mean_price, over the last rounds." has the bounds of `mean_price`.
-        """
-        model = re.match(r"As (\w+), ", self.define(name))
-        return bounds(self.define(model[1] if model else name))
+    def range_of(self, name: str, arm: PlayedCondition[E]) -> Range:
+        """What a measure can be in the games of an arm; anything where nobody says."""
+        settings = arm.condition.settings
+        return (
+            self.scenario.measured.range_of(name, settings)
+            or resolve_range(getattr(load(self.scenario.after), "ranges", {}).get(name), settings)
+            or EVERY_EPISODE_RANGES.get(name, ANYTHING)
+        )
 
     def define(self, name: str) -> str:
         """The definition of a measure; empty if it has none."""
@@ -306,9 +210,9 @@ def marked(panel: Panel, conditions: Sequence[PlayedCondition[Any]]) -> Panel:
     for arm in conditions:
         for when, change in arm.condition.schedule:
             text = f"{arm.title}: {change}" if len(conditions) > 1 else change
-            lines.setdefault(when.from_round, []).append(_shorten(text, MARK))
+            lines.setdefault(when.from_round, []).append(shorten(text, MARK))
             if when.until_round is not None:
-                lines.setdefault(when.until_round + 1, []).append(_shorten(f"no longer {text}", MARK))
+                lines.setdefault(when.until_round + 1, []).append(shorten(f"no longer {text}", MARK))
     rounds = [x for curve in panel.curves for x in curve.x] + [x for dots in panel.dots for x in dots.x]
     return replace(
         panel,
@@ -326,10 +230,6 @@ def marks_text(conditions: Iterable[PlayedCondition[Any]]) -> str:
         f"'{arm.condition.title}': {change} {when}" for arm in conditions for when, change in arm.condition.schedule
     ]
     return f" Vertical lines: where something changes ({'; '.join(changes)})." if changes else ""
-
-
-def _shorten(text: str, limit: int) -> str:
-    return text if len(text) <= limit else text[: limit - 1].rstrip() + "\N{HORIZONTAL ELLIPSIS}"
 
 
 def comparable(condition: Condition, *published: Mapping[str, Any]) -> bool:
@@ -357,41 +257,9 @@ def concerns(entry: Mapping[str, Any], source: str, condition: str = "") -> bool
     """Whether a published value concerns a study that plays the same game.
 
     Args:
-        entry: the value. It concerns the studies whose `source` contains its `study`, and in them its `conditions`. It
-            also concerns every study without a source.
-        source: the paper that the study plays again, in the study's words.
+        entry: the value. It concerns the studies whose `source` contains its `study`, and in them its `conditions`;
+            without a `study`, all studies.
+        source: the paper that the study plays again, in the study's words; empty if it plays none again.
         condition: the name of a condition of the study.
     """
-    if not source:
-        return True
     return entry.get("study", "") in source and (not condition or condition in entry.get("conditions", (condition,)))
-
-
-def mean_curve(
-    label: str,
-    x: Sequence[float],
-    table: Floats,
-    color: str,
-    *,
-    within: tuple[float | None, float | None] = (None, None),
-    **look: Any,
-) -> Curve:
-    """A curve of the mean over episodes, with a band for its interval if there are two episodes or more.
-
-    Args:
-        label: the curve's name.
-        x: (points,) the positions of the points.
-        table: (episodes, points) without missing values.
-        color: its colour.
-        within: the smallest and largest possible value; the band ends there.
-        **look: more attributes of `Curve`.
-    """
-    means = mean_intervals(table)
-    mean, low, high = (row.tolist() for row in (means if within == (None, None) else np.clip(means, *within)))
-    band = {"low": low, "high": high} if len(table) > 1 else {}
-    return Curve(label=label, x=x, y=mean, color=color, **band, **look)
-
-
-def values_of(rows: Sequence[Row], name: str) -> list[float | None]:
-    """The numbers of a column, `bool` for yes and no; `None` for rows without a number."""
-    return [value if isinstance(value := row.get(name), (bool, int, float)) else None for row in rows]

@@ -10,8 +10,9 @@ from llm_coop_envs.core.settings import plain
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.reports.contrast_text import surviving_differences
 from llm_coop_envs.reports.contrasts import Contrast, adjust, differences, measures_of
+from llm_coop_envs.reports.played import PlayedCondition
 from llm_coop_envs.reports.run_sections import read_run
-from llm_coop_envs.reports.section import PlayedCondition, ScenarioSection
+from llm_coop_envs.reports.section import ScenarioSection
 from llm_coop_envs.runs.folder import Run, open_run
 from llm_coop_envs.statistics.comparison import is_underpowered
 from llm_coop_envs.util.checks import suggestion
@@ -56,7 +57,7 @@ def compare_runs(
         (f"{contrast.names[0]}: {test.measure}", test, p)
         for contrast in contrasts
         for test, p in zip(contrast.comparisons, contrast.adjusted, strict=True)
-        if p is not None
+        if p is not None and any(test is own for own in contrast.tests)
     ]
     if not tests:
         raise RunError(f"{second}: too few seeds: no condition has two episodes or more in both runs")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from llm_coop_envs.util.waiting import run_coroutine
 if TYPE_CHECKING:
     from llm_coop_envs.policies.llm.asking.budget import Budget
     from llm_coop_envs.policies.llm.asking.live import OpenChat
+    from llm_coop_envs.policies.llm.asking.prices import PriceList
     from llm_coop_envs.policies.llm.clients import Endpoint
 
 AT_ONCE = 128
@@ -32,21 +33,25 @@ class ModelAccess:
         endpoint: fields of `Endpoint` for all models of the run; they win over those of the study.
         budget: the limits of money, calls and tokens; `None` for none.
         prices: a file of prices.
+        recorded_prices: the prices of earlier sessions, by model; they hold where the file has none.
         part: the part of the run that this process writes, if there are several; `None` if it writes all of it.
         replay: a run's folder, whose journal answers in place of the models.
         cache: a folder of answers shared between runs.
         sample: the sample that is taken from the cache above temperature 0.
         at_once: the number of episodes that are played side by side at most.
+        stop_invalid: whether a condition is ended when too few of its answers can be read.
     """
 
     endpoint: Mapping[str, Any] = field(default_factory=dict)
     budget: Budget | None = None
     prices: Path | None = None
+    recorded_prices: Mapping[str, Any] = field(default_factory=dict)
     part: str | None = None
     replay: Path | None = None
     cache: Path | None = None
     sample: int | None = None
     at_once: int = AT_ONCE
+    stop_invalid: bool = False
 
     def __post_init__(self) -> None:
         """Check the fields, alone and with each other."""
@@ -84,6 +89,38 @@ class ModelAccess:
         endpoints = [build_endpoint(model, endpoint_fields) for model, endpoint_fields in fields.items()]
         return [] if self.replay is not None else endpoints
 
+    def continuing(self, sessions: Sequence[Mapping[str, Any]]) -> ModelAccess:
+        """The same for a session that goes on with a run: prices and limits that are not given stay as they were.
+
+        Args:
+            sessions: the records of the run's sessions, as its manifest holds them.
+        """
+        prices: dict[str, Any] = {}
+        limits: dict[str, Any] = {}
+        for session in sessions:
+            asking = session.get("asking", {})
+            if asking and asking.get("replay") is None:
+                prices |= {model: price for model, price in asking.get("prices", {}).items() if price is not None}
+                limits |= asking.get("budget", {})
+        if self.replay is not None or not (prices or limits):
+            return self
+        from llm_coop_envs.policies.llm.asking.budget import Budget
+
+        own = {} if self.budget is None else self.budget.to_json()
+        limits |= {name: value for name, value in own.items() if value is not None}
+        budget = Budget.build(**limits) if limits else None
+        return replace(self, recorded_prices={**prices, **self.recorded_prices}, budget=budget)
+
+    def price_list(self) -> PriceList:
+        """The user's prices.
+
+        Raises:
+            PriceError: their file cannot be read or used.
+        """
+        from llm_coop_envs.policies.llm.asking.prices import PriceList
+
+        return PriceList.load(self.prices, self.recorded_prices)
+
     def check(self, endpoints: list[Endpoint]) -> None:
         """Check that models can be asked, or the journal be replayed, before anything is written.
 
@@ -96,7 +133,7 @@ class ModelAccess:
 
         if self.replay is None:
             check_local(endpoints)
-            run_coroutine(check_chat(endpoints, self.budget, self.prices))
+            run_coroutine(check_chat(endpoints, self.budget, self.price_list()))
         elif not journal_files(self.replay):
             raise RunError(f"{self.replay}: holds no journal to replay; give the folder of a run that asked a model")
 
@@ -118,7 +155,7 @@ class ModelAccess:
                 folder,
                 reached,
                 budget=self.budget,
-                prices=self.prices,
+                prices=self.price_list(),
                 part=self.part or MAIN,
                 replay=self.replay,
                 cache=self.cache,
@@ -146,7 +183,7 @@ class ModelAccess:
         """The record of a session's access to models, without keys."""
         from llm_coop_envs.policies.llm.asking.live import known_prices
 
-        prices = known_prices(endpoints, self.prices)
+        prices = known_prices(endpoints, self.price_list())
         budget = {} if self.budget is None else self.budget.to_json()
         return {
             "endpoints": [endpoint.to_json() for endpoint in endpoints],

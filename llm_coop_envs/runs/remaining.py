@@ -19,11 +19,19 @@ SURE_SECONDS = 5.0  # before they have passed, nothing is said about the rest
 
 
 def missing_episodes(run: Run) -> list[Task]:
-    """The episodes to play, conditions taking turns; damaged files count as missing."""
+    """The episodes to play; damaged files count as missing.
+
+    Conditions take turns, in the study's order, and those of a pair follow each other with the same seed: wherever a
+    run ends, what it has can be compared.
+    """
     finished = run.finished()
+    first_of: dict[str, int] = {}
+    for index, condition in enumerate(run.conditions):
+        first_of.setdefault(condition.streams, index)
+    in_turn = sorted(enumerate(run.conditions), key=lambda one: first_of[one[1].streams])
     tasks: list[Task] = []
     for i in range(max(len(c.seeds) for c in run.conditions)):
-        for index, condition in enumerate(run.conditions):
+        for index, condition in in_turn:
             if i < len(condition.seeds) and not is_usable(run, condition.name, condition.seeds[i], finished):
                 tasks.append((index, condition.seeds[i]))
     return tasks

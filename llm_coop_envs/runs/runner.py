@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -47,6 +47,9 @@ class Outcome:
         why: the reason why it stopped early, other than Ctrl-C.
         elsewhere: the number of episodes that other parts of the run are playing.
         limited: whether it stopped because it had played as many episodes as it should.
+        access: how models were asked, with the prices and limits of earlier sessions.
+        invalid: why each condition is invalid whose answers cannot be read, by its name.
+        ended: the conditions that were ended because of that.
     """
 
     run: Run
@@ -57,6 +60,9 @@ class Outcome:
     why: str | None = None
     elsewhere: int = 0
     limited: bool = False
+    access: ModelAccess | None = None
+    invalid: Mapping[str, str] = field(default_factory=dict)
+    ended: Collection[str] = ()
 
     def _repr_html_(self) -> str:
         """The run in a notebook, with the reason why it stopped."""
@@ -103,10 +109,13 @@ def run_study(
     if workers < 1:
         raise RunError(f"workers={workers}: must be 1 or more")
     need_arrow()
+    access = access or ModelAccess()
     if (folder / MANIFEST).is_file():
         with contextlib.suppress(DamagedManifest):  # it will be rebuilt
-            open_run(folder).check_same(study.identity)
-    session = _Runner(study, workers, command, watcher or Watcher(), access or ModelAccess())
+            run = open_run(folder)
+            run.check_same(study.identity)
+            access = access.continuing(run.manifest["sessions"])
+    session = _Runner(study, workers, command, watcher or Watcher(), access)
     return session.play(folder, limit)
 
 
@@ -209,7 +218,20 @@ class _Runner:
             why=None if self._side_by_side is None else self._side_by_side.why,
             elsewhere=0 if interrupts.is_stop_requested() else elsewhere,
             limited=count.played == limit,
+            access=self._access,
+            invalid=self._invalid(run, complete),
+            ended=() if self._side_by_side is None else sorted(self._side_by_side.ended),
         )
+
+    def _invalid(self, run: Run, complete: bool) -> Mapping[str, str]:
+        """Why conditions are invalid: of a complete run by its table, else by the answers of this session."""
+        if not self._study.models:
+            return {}
+        from llm_coop_envs.runs.unread import invalid_conditions
+
+        if complete:
+            return invalid_conditions(run)
+        return {} if self._side_by_side is None else self._side_by_side.unread.invalid()
 
     def _guard(self, folder: Path) -> contextlib.AbstractContextManager[object]:
         """Keep other parts from changing the manifest."""
@@ -263,7 +285,7 @@ class _Runner:
         if quiet:
             in_process, steering = self._workers == 1 or len(quiet) == 1, self._steering
             mine = quiet if claims is None else filter(claims.claim, quiet)
-            count_apart = min(self._workers, len(quiet))
+            count_apart = self._steering.ceiling = min(self._workers, len(quiet))
             episodes = (
                 play_here(run, mine, is_stopping, steering)
                 if in_process

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 import gc
 import time
 from collections import deque
@@ -14,15 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.errors import LlmCoopError
-from llm_coop_envs.policies import Policy
 from llm_coop_envs.policies.llm.chat import BudgetReached, ClaimLost, RunStopped
-from llm_coop_envs.policies.llm.playing.policy import LLMPolicy
 from llm_coop_envs.runs.claims import Claims
 from llm_coop_envs.runs.episode import play_episode
 from llm_coop_envs.runs.folder import Run
 from llm_coop_envs.runs.model_access import ModelAccess
 from llm_coop_envs.runs.remaining import TimeLeft, format_clock
 from llm_coop_envs.runs.steering import Steering
+from llm_coop_envs.runs.unread import UnreadAnswers
 from llm_coop_envs.runs.watcher import Watcher
 from llm_coop_envs.runs.workers import Finished, Task, record_failure
 
@@ -31,6 +29,7 @@ if TYPE_CHECKING:
     from llm_coop_envs.policies.llm.clients import Endpoint
 
 TICK_SECONDS = 0.5
+LOOK_SECONDS = 0.02  # between two looks whether another episode can be begun
 
 # With the usual thresholds (700, 10, 10) the collector would search hundreds of conversations again and again, and find
 # next to no cycles.
@@ -63,6 +62,8 @@ class SideBySide:
 
     Attributes:
         why: the reason why it stopped before all episodes were played, if it did.
+        unread: which answers could not be read.
+        ended: the conditions that were ended because of them.
     """
 
     def __init__(
@@ -91,8 +92,10 @@ class SideBySide:
         self._stop = asyncio.Event()
         self._leaving = False
         self._time = TimeLeft(len(tasks))
-        self._deciding: dict[Task, Sequence[Policy]] = {}
-        self._playing: dict[Task, asyncio.Future[None]] = {}
+        self._playing: dict[Task, asyncio.Task[None]] = {}
+        self.unread = UnreadAnswers()
+        self._warned: set[str] = set()
+        self.ended: set[str] = set()
         self._lost: set[Task] = set()
 
     def record(self) -> dict[str, Any]:
@@ -125,7 +128,10 @@ class SideBySide:
         self._main = asyncio.current_task()
         if self._claims is not None:
             # Told in the thread that sends heartbeats, or when a question is about to be sent.
-            self._claims.on_loss = functools.partial(loop.call_soon_threadsafe, self._cancel_lost)
+            def cancel_soon(task: Task) -> None:
+                loop.call_soon_threadsafe(self._cancel_lost, task)
+
+            self._claims.on_loss = cancel_soon
             self._claims.take_over(self._waiting, self._watcher.say)
         opened = self._access.open(self._run.folder, self._endpoints, self._watcher.say, self._number_of_claim)
         with rare_garbage_collection():
@@ -135,6 +141,7 @@ class SideBySide:
         assert self._loop is not None, "set by play"
         async with opened as chat:
             self._chat = chat
+            self._steering.ceiling = chat.most_each or None
             for note in chat.notes:
                 self._watcher.say(note)
             ticking = self._loop.create_task(self._tick(chat))
@@ -146,7 +153,8 @@ class SideBySide:
                 ticking.cancel()
                 self._leaving = True
         counters = chat.counters
-        self._watcher.show_questions(counters.line())
+        self._watch_readings()
+        self._watcher.show_questions(self._line(chat))
         if counters.filtered:
             share = "every one" if counters.filtered == counters.answers else f"{counters.filtered}"
             self._watcher.say(
@@ -155,54 +163,74 @@ class SideBySide:
             )
 
     async def _play_all(self, chat: OpenChat) -> None:
-        """Play all episodes, at most `at_once` at the same time."""
-        loop = asyncio.get_running_loop()
-        count = min(self._access.at_once, len(self._waiting))
-        workers = {loop.create_task(self._play_waiting(chat)) for _ in range(count)}
-        stopped = loop.create_task(self._stop.wait())
+        """Play all episodes, as many at the same time as fill the requests in flight.
+
+        More would share the same requests: a run that its budget or a night ends would then hold many episodes that
+        are half played and none that is whole.
+        """
+        stopped = asyncio.create_task(self._stop.wait())
+        results: list[BaseException | None] = []
         try:
-            busy = set(workers)
-            while busy and not stopped.done():
-                over, _ = await asyncio.wait({*busy, stopped}, return_when=asyncio.FIRST_COMPLETED)
-                busy -= over
-                if any(worker.exception() is not None for worker in over & workers):
+            while not stopped.done() and not any(isinstance(result, Exception) for result in results):
+                self._begin_some(chat)
+                if not self._playing and not self._waiting:
                     break
+                await asyncio.wait(
+                    {*self._playing.values(), stopped}, timeout=LOOK_SECONDS, return_when=asyncio.FIRST_COMPLETED
+                )
+                for task in [task for task, playing in self._playing.items() if playing.done()]:
+                    playing = self._playing.pop(task)
+                    results.append(None if playing.cancelled() else playing.exception())
         finally:
-            for task in (*workers, stopped):
-                task.cancel()
-            ended = await asyncio.gather(*workers, return_exceptions=True)
-        errors = [error for error in ended if isinstance(error, Exception)]
+            stopped.cancel()
+            for playing in self._playing.values():
+                playing.cancel()
+            results += await asyncio.gather(*self._playing.values(), return_exceptions=True)
+        errors = [result for result in results if isinstance(result, Exception)]
         if errors:
             # A stop is raised in all episodes; the error that caused it comes first.
             raise min(errors, key=lambda error: (isinstance(error, RunStopped), isinstance(error, BudgetReached)))
 
-    async def _play_waiting(self, chat: OpenChat) -> None:
-        """Play waiting episodes, one after the other."""
-        while self._waiting:
-            while self._steering.paused:
-                await asyncio.sleep(TICK_SECONDS)
-            if not self._waiting:
-                return
-            task = self._waiting.popleft()
-            if self._claims is None:
-                await self._play_one(chat, task)
-            elif self._claims.claim(task):
-                await self._play_claimed(chat, task, self._claims)
+    def _begin_some(self, chat: OpenChat) -> None:
+        """Begin the next episodes if requests are free: at most as many as are played, since one may ask many at once.
 
-    async def _play_claimed(self, chat: OpenChat, task: Task, claims: Claims) -> None:
+        In a replay nothing is in flight, and all that is allowed is begun.
+        """
+        counters, is_replay = chat.counters, not chat.most
+        most = self._access.at_once if is_replay else min(self._access.at_once, max(1, counters.limit))
+        free = most if is_replay else max(0, counters.limit - counters.in_flight - counters.waiting)
+        count = min(most - len(self._playing), free, max(1, len(self._playing)))
+        if self._steering.paused:
+            return
+        for _ in range(count if self._playing else 1):
+            task = self._next_task()
+            if task is None:
+                return
+            self._playing[task] = asyncio.create_task(self._play_and_release(chat, task))
+
+    def _next_task(self) -> Task | None:
+        """The next waiting episode, claimed; `None` if there is none."""
+        while self._waiting:
+            task = self._waiting.popleft()
+            if self._claims is None or self._claims.claim(task):
+                return task
+        return None
+
+    async def _play_and_release(self, chat: OpenChat, task: Task) -> None:
         """Play an episode for as long as it is this part's; what another part took over is left to it."""
-        playing = self._playing[task] = asyncio.ensure_future(self._play_one(chat, task))
+        if self._claims is None:
+            await self._play_one(chat, task)
+            return
         try:
-            await playing
+            await self._play_one(chat, task)
         except ClaimLost:
-            pass
+            self._lost.add(task)
         except asyncio.CancelledError:
             if task not in self._lost:
                 raise
         finally:
-            del self._playing[task]
-            self._deciding.pop(task, None)
-            claims.release(task)
+            self.unread.end(task)
+            self._claims.release(task)
         if task in self._lost:
             name = f"{self._run.conditions[task[0]].name}/{task[1]}"
             self._watcher.say(f"{name} was taken over by another part, because this one showed no sign of life")
@@ -231,7 +259,7 @@ class SideBySide:
                 played = await play_episode(
                     *(run.manifest["seed"], condition, seed, chat),
                     on_step=follow,
-                    on_begin=lambda policies: self._deciding.update({task: policies}),
+                    on_begin=lambda policies: self.unread.begin(task, condition.name, policies),
                 )
             self._number_of_claim(f"{condition.name}/{seed}")
             files = run.write_events(condition.name, seed, played)
@@ -240,7 +268,7 @@ class SideBySide:
         except Exception as error:
             raise record_failure(run, condition, seed, error) from error
         self._time.shares[task] = 1.0
-        self._deciding.pop(task, None)
+        self.unread.end(task)
         self._done(Finished(task=task, seconds=time.perf_counter() - started, files=files))
 
     async def _tick(self, chat: OpenChat) -> None:
@@ -256,7 +284,8 @@ class SideBySide:
                 if seconds_left is None
                 else f", at most about {format_clock(seconds_left)} left"
             )
-            self._watcher.show_questions(chat.counters.line() + suffix)
+            self._watch_readings()
+            self._watcher.show_questions(self._line(chat) + suffix)
             shares = {
                 f"{self._run.conditions[at].name}/{seed}": share
                 for (at, seed), share in self._time.shares.items()
@@ -266,18 +295,32 @@ class SideBySide:
                 "counters": chat.counters.plain(),
                 "left": seconds_left,
                 "shares": shares,
-                "rates": self._rates(),
+                "rates": self.unread.rates(),
             }
             steering.progress = {**steering.progress, **progress}
             await asyncio.sleep(TICK_SECONDS)
 
-    def _rates(self) -> dict[str, int]:
-        """Counts of questions, repairs and fallbacks in the episodes that are being played."""
-        policies = [policy for seated in self._deciding.values() for policy in seated]
-        counts = [policy.counters.total() for policy in policies if isinstance(policy, LLMPolicy)]
-        return {
-            name: sum(getattr(counters, name) for counters in counts) for name in ("asked", "repaired", "fallbacks")
-        }
+    def _line(self, chat: OpenChat) -> str:
+        """The line on questions, their cost, and the shares of answers that could not be read at once."""
+        return ", ".join(filter(None, (chat.counters.line(), self.unread.line())))
+
+    def _watch_readings(self) -> None:
+        """Warn of each condition whose answers cannot be read, once; end it if that is wanted."""
+        for condition, why in self.unread.invalid(without=self._warned).items():
+            self._warned.add(condition)
+            self._watcher.say(self.unread.warn(condition, why))
+            if self._access.stop_invalid:
+                self._end_condition(condition)
+
+    def _end_condition(self, condition: str) -> None:
+        """Play no more of a condition; answers under way are kept."""
+        self.ended.add(condition)
+        names = [one.name for one in self._run.conditions]
+        self._waiting = deque(task for task in self._waiting if names[task[0]] != condition)
+        for task, playing in self._playing.items():
+            if names[task[0]] == condition:
+                playing.cancel()
+        self._watcher.say(f"Condition '{condition}' is ended (--stop-invalid)")
 
     def _break_off(self) -> None:
         """Cancel the run once its episodes are left: only then does a cancellation reach the questions under way."""

@@ -26,6 +26,7 @@ class Steering:
         stopping: whether the run was asked to stop.
         paused: whether nothing new may be begun or asked; what is under way is finished.
         limit: the number of requests, or of episodes without a model, that may be under way; `None` for the run's own.
+        ceiling: the most requests, or episodes, that the session can have under way; `None` if that is not known.
         progress: further fields of the status, as plain data; replaced as a whole, never changed.
         events: the events of each episode that is played in this process, by its name; lists that only grow.
         since: when the session began, in seconds since 1970.
@@ -36,6 +37,7 @@ class Steering:
     stopping: Callable[[], bool] = lambda: False
     paused: bool = False
     limit: int | None = None
+    ceiling: int | None = None
     progress: Mapping[str, Any] = field(default_factory=dict)
     events: dict[str, list[Event]] = field(default_factory=dict)
     since: float = field(default_factory=time.time)
@@ -62,6 +64,13 @@ class Steering:
             limit = order.get("most")
             if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
                 raise RunError(f"limit {limit!r}: must be an integer of 1 or more")
+            if self.ceiling is not None and limit > self.ceiling:
+                holds = self.ceiling if self.limit is None else min(self.limit, self.ceiling)
+                raise RunError(
+                    f"limit {limit}: is more than the {self.ceiling} at a time that this session was begun with; "
+                    f"{holds} hold as before. To allow more, stop the run and continue it with a higher --in-flight "
+                    "(language models) or --workers (rules)"
+                )
             self.limit = limit
         elif action == "events":
             return self._events(str(order.get("episode")), int(order.get("first", 0)), int(order.get("most", 0)))

@@ -1,4 +1,4 @@
-"""Comparison of two arms in one measure: interval, effect size, p value, correction for families of tests, power.
+"""Comparison of two arms in one measure: interval, effect size, p value, correction for families of tests.
 
 The unit is the episode. The interval is Student's t (Welch's for arms that are not paired). The effect size has the
 interval that follows from the noncentral t distribution (Steiger and Fouladi 1997). The p value is that of a
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -40,16 +40,24 @@ class Comparison:
         first: its values in the reference arm.
         second: its values in the other arm; if paired, for the same seeds in the same order.
         paired: whether each value of one arm belongs to one of the other.
+        distinct: how many distinct courses of play each arm has; `None` where episodes cannot be copies.
     """
 
     measure: str
     first: tuple[float, ...]
     second: tuple[float, ...]
     paired: bool = True
+    distinct: tuple[int, int] | None = None
 
     @classmethod
     def by_key(
-        cls, measure: str, first: Mapping[Key, float], second: Mapping[Key, float], *, paired: bool = True
+        cls,
+        measure: str,
+        first: Mapping[Key, float],
+        second: Mapping[Key, float],
+        *,
+        paired: bool = True,
+        distinct: tuple[int, int] | None = None,
     ) -> Comparison:
         """Compare values that have keys, such as the seeds of their episodes.
 
@@ -58,10 +66,11 @@ class Comparison:
             first: the values of the reference arm, by key.
             second: the values of the other arm.
             paired: pair the values of shared keys and leave out the others; else all values of both arms count.
+            distinct: as the attribute.
         """
         shared = [key for key in first if key in second]
         values = [tuple(arm[key] for key in (shared if paired else arm)) for arm in (first, second)]
-        return cls(measure=measure, first=values[0], second=values[1], paired=paired)
+        return cls(measure=measure, first=values[0], second=values[1], paired=paired, distinct=distinct)
 
     @property
     def differences(self) -> list[float]:
@@ -75,15 +84,29 @@ class Comparison:
         return str(len(self.first)) if self.paired else f"{len(self.first)} and {len(self.second)}"
 
     @property
+    def values(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """The values of both arms; equal ones are one test, as the mean of 23 rounds and of their last 50 are."""
+        return self.first, self.second
+
+    @property
+    def is_copied(self) -> bool:
+        """Whether an arm has too few distinct courses of play: its episodes are copies, and no sample of anything."""
+        sizes = len(self.first), len(self.second)
+        return any(
+            courses < min(FEWEST_COURSES, size) for courses, size in zip(self.distinct or sizes, sizes, strict=True)
+        )
+
+    @property
     def testable(self) -> bool:
-        """Whether there are two pairs, or two episodes in each arm, which intervals and p values need."""
-        return min(len(self.first), len(self.second)) >= 2
+        """Whether there are two pairs, or two episodes in each arm, and they are no copies of each other."""
+        return min(len(self.first), len(self.second)) >= 2 and not self.is_copied
 
     @cached_property
     def interval(self) -> Interval | None:
         """The mean difference with its interval by Student's t, or Welch's; `None` without values."""
         if self.paired:
-            return t_interval(self.differences)
+            interval = t_interval(self.differences)
+            return interval and (replace(interval, low=None, high=None) if self.is_copied else interval)
         a, b = (np.array(x, dtype=float) for x in (self.first, self.second))
         if not self.first or not self.second:
             return None
@@ -157,8 +180,10 @@ class Comparison:
 
         Returns:
             `"higher"` or `"lower"` if the adjusted p value is at most 5 %, else `"unclear"`; `"same"` if no pair
-            differs; `"few"` if so few episodes cannot reach 5 %.
+            differs; `"few"` if so few episodes cannot reach 5 %; `"copies"` if episodes are copies of each other.
         """
+        if self.is_copied:
+            return "copies"
         if self.testable and self.paired and not any(self.differences):
             return "same"
         if adjusted is None or self.interval is None or self.smallest_p > ALPHA:
@@ -166,6 +191,17 @@ class Comparison:
         if adjusted > ALPHA:
             return "unclear"
         return "higher" if self.interval.mean > 0 else "lower"
+
+
+def cluster_means(values: Mapping[Key, float], cluster: Mapping[Key, str]) -> dict[Key | str, float]:
+    """The mean of each cluster, by its label: seeds that share a component count as one.
+
+    Clusters count alike, whatever their size. A key without a cluster is one by itself.
+    """
+    members: dict[Key | str, list[float]] = {}
+    for key, value in values.items():
+        members.setdefault(cluster.get(key, key), []).append(value)
+    return {label: own[0] if len(own) == 1 else math.fsum(own) / len(own) for label, own in members.items()}
 
 
 def t_interval(values: Sequence[float]) -> Interval | None:
@@ -229,33 +265,8 @@ def fewest_pairs(tests: int = 1, alpha: float = ALPHA) -> int:
     return 1 + math.ceil(math.log2(tests / alpha))
 
 
-def pairs_needed(effect: float, power: float, alpha: float = ALPHA, limit: int = 1_000_000) -> int | None:
-    """Number of pairs that find an effect with a given probability, by the noncentral t distribution.
-
-    Args:
-        effect: mean over standard deviation of the differences (d_z).
-        power: the probability, in (0, 1).
-        alpha: the two-sided level.
-        limit: the largest number that is tried.
-
-    Returns:
-        The number, at least `fewest_pairs()`; `None` if it is above the limit.
-    """
-    low, high = fewest_pairs(alpha=alpha) - 1, limit + 1
-    while high - low > 1:
-        middle = min((low + high) // 2, 2 * low)
-        low, high = (low, middle) if power_of(effect, middle, alpha) >= power else (middle, high)
-    return high if high <= limit else None
-
-
-def power_of(effect: float, pairs: int, alpha: float = ALPHA) -> float:
-    """The probability that Student's two-sided test of so many pairs finds an effect d_z."""
-    special = need("scipy.special", "the power of a test", "study")
-    bound = float(special.stdtrit(pairs - 1, 1 - alpha / 2))
-    shift = abs(effect) * math.sqrt(pairs)
-    # Far out in the other tail the function gives no number; there is nothing left there.
-    missed, opposite = (float(np.nan_to_num(special.nctdtr(pairs - 1, shift, at))) for at in (bound, -bound))
-    return 1.0 - missed + opposite
+FEWEST_COURSES = fewest_pairs()
+"""The fewest distinct courses of play in an arm that allow a claim: as many as the pairs that a test needs."""
 
 
 def _quantile(freedom: float) -> float:

@@ -130,6 +130,7 @@ class Condition:
         variant: the title of its variant in the file, with which its own title ends; empty if it is none.
         pair: a name shared with the conditions that it is compared with, seed by seed; empty without any.
         family: the family of tests in which the p values of its comparison are adjusted; empty for the scenario's.
+        cluster: the cluster of each seed; its seeds share a component and count as one. Empty if each seed is its own.
         changes: changes of policies in play; changes of settings are among the settings.
         branch: for an arm of a branched run, the `condition` that it continues, `at` which round, and that condition's
             `streams`; `None` for other conditions.
@@ -153,6 +154,7 @@ class Condition:
     variant: str = ""
     pair: str = ""
     family: str = ""
+    cluster: Mapping[int, str] = field(default_factory=dict)
     changes: tuple[PolicyChange, ...] = ()
     branch: Mapping[str, Any] | None = None
     awaits: str = ""
@@ -171,6 +173,11 @@ class Condition:
     def streams(self) -> str:
         """The name that its policies' random numbers depend on, besides the two seeds: its pair, or else its own."""
         return str(self.branch["streams"]) if self.branch else self.pair or self.name
+
+    @property
+    def units(self) -> int:
+        """The number of units of its statistics: its clusters, or else its episodes."""
+        return len({self.cluster.get(seed, seed) for seed in self.seeds})
 
     @property
     def is_treated(self) -> bool:
@@ -303,13 +310,14 @@ class Condition:
             "variant": self.variant,
             "pair": self.pair,
             "family": self.family,
+            "cluster": {str(seed): label for seed, label in self.cluster.items()},
             "changes": [change.to_json() for change in self.changes],
             "branch": plain(self.branch),
             "population": plain(self.population),
             "writer": None if self.writer is None else self.writer.to_json(),
         }
         return {
-            **{name: value for name, value in optional.items() if value or value == {}},
+            **{name: value for name, value in optional.items() if value or (value == {} and name != "cluster")},
             "name": self.name,
             "title": self.title,
             "scenario": self.scenario,
@@ -325,7 +333,8 @@ class Condition:
         """The condition that `to_json` made."""
         seats = tuple((pattern, tuple(Player(**player) for player in players)) for pattern, players in data["seats"])
         changes = tuple(map(PolicyChange.from_json, data.get("changes", ())))
-        optional = {"writer": Player(**data["writer"])} if "writer" in data else {}
+        optional: dict[str, Any] = {"writer": Player(**data["writer"])} if "writer" in data else {}
+        optional["cluster"] = {int(seed): label for seed, label in data.get("cluster", {}).items()}
         return cls(**{**data, "seats": seats, "seeds": tuple(data["seeds"]), "changes": changes, **optional})
 
 

@@ -71,6 +71,8 @@ def _choose_seeds(study: Study, condition: Condition, episodes: int) -> tuple[in
     listed = condition.seeds
     if episodes <= len(listed):
         return listed[:episodes]
+    if condition.cluster:
+        raise StudyError(f"--episodes {episodes}: condition '{condition.name}' says the cluster of {len(listed)} seeds")
     if tuple(derive_seeds(study.seed, len(listed))) != listed:
         raise StudyError(f"--episodes {episodes}: condition '{condition.name}' lists {len(listed)} seeds only")
     if episodes > MAX_EPISODES:

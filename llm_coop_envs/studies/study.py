@@ -18,9 +18,13 @@ changes
     A list of what differs from a round on, for all players or some: settings, the policy, or its options.
 pair, family, primary
     Conditions with the same `pair` are arms of one comparison: their policies draw the same random numbers, and reports
-    show how much they differ seed by seed. P values are adjusted for all tests of a scenario, or for those of the
-    `family` that the arms name. `primary` names the tests that a study is made for, with a reason; all other
-    comparisons are then shown without a claim.
+    show how much they differ seed by seed. Variants, and the combinations of a grid, have the pair of their condition.
+    A pair of one condition is refused; `pair: null` takes back one that is inherited. P values are adjusted for all
+    tests of a scenario, or for those of the `family` that the arms name. `primary` names the tests that a study is made
+    for, with a reason; all other comparisons are then shown without a claim.
+cluster
+    Which seeds share a component, such as a session of people or a trained network: how many consecutive seeds, or a
+    label for each. Intervals and tests then take the cluster for their unit.
 model
     Options of a language model from the command line, such as a persona or a temperature; they win over those given
     there. Under `seats` there may be options by seat, or nothing for a seat that keeps its own player. Rules that
@@ -89,6 +93,7 @@ class Study:
             "preset",
             "changed",
             "family",
+            "cluster",
         )  # they change nothing that is played
         conditions = [{k: v for k, v in c.to_json().items() if k not in descriptive} for c in self.conditions]
         return {"seed": self.seed, "conditions": conditions}
@@ -180,9 +185,9 @@ def too_few_seeds(study: Study) -> str:
         family = (
             "the primary family" if primary else f"'{reference.family}'" if reference.family else reference.scenario
         )
-        tests, seeds = family_sizes.get(family, (0, len(reference.seeds)))
+        tests, seeds = family_sizes.get(family, (0, reference.units))
         tests += len([name for name in measures if primary is None or name in primary.measures])
-        family_sizes[family] = tests, min(seeds, len(reference.seeds))
+        family_sizes[family] = tests, min(seeds, reference.units)
     sentences = [
         f"with {seeds} none of the {tests} tests of {family} can come below p = {ALPHA:g}; "
         f"{fewest_pairs(tests)} would do"

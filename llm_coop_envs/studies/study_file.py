@@ -8,12 +8,14 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 from typing import Any
 
 from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.errors import LlmCoopError, SettingsError, StudyError
-from llm_coop_envs.measures.process import ABOUT
+from llm_coop_envs.measures.process import ABOUT, RANGES
+from llm_coop_envs.statistics.intervals import COUNT, COUNT_FROM_1, Range
 from llm_coop_envs.studies.conditions import GIVEN_MODELS, WAITS_FOR, Condition
 from llm_coop_envs.studies.crowd import add_population, read_crowd
 from llm_coop_envs.studies.players import may_learn
@@ -24,7 +26,7 @@ from llm_coop_envs.studies.study_seats import (
     read_seats,
     without_policy,
 )
-from llm_coop_envs.treatments.regulation_measures import REGULATION_MEASURES
+from llm_coop_envs.treatments.regulation_measures import REGULATION_MEASURES, REGULATION_RANGES
 from llm_coop_envs.util.checks import suggestion
 from llm_coop_envs.util.references import load
 from llm_coop_envs.util.yaml_source import YamlNode, text_of
@@ -43,8 +45,16 @@ EVERY_EPISODE: Mapping[str, str] = {
 }
 """Measures that every episode's row may have besides the scenario's, with what they mean."""
 
+EVERY_EPISODE_RANGES: Mapping[str, Range] = {
+    "players": COUNT_FROM_1,
+    **dict.fromkeys(("submissions", "corrected", "flagged_choices"), COUNT),
+    **REGULATION_RANGES,
+    **RANGES,
+}
+"""What these measures can be."""
+
 _PLAYED_FIELDS = ("name", "title", "scenario", "preset", "settings", "policies", "seeds", "episodes", "after")
-_PLAIN_FIELDS = (*_PLAYED_FIELDS, "changes", "pair", "family", "model", "population")
+_PLAIN_FIELDS = (*_PLAYED_FIELDS, "changes", "pair", "family", "cluster", "model", "population")
 _VARIANT_FIELDS = (*_PLAIN_FIELDS, "grid")
 _CONDITION_FIELDS = (*_VARIANT_FIELDS, "variants")
 
@@ -57,6 +67,7 @@ def read_conditions(node: YamlNode, study_seed: int) -> list[Condition]:
     """
     conditions: list[Condition] = []
     line_of: dict[str, int] = {}
+    pair_nodes: dict[str, list[YamlNode]] = {}
     variants = [variant for entry in node.items() for variant in _expand_variants(entry)]
     for entry, title in [expanded for variant in variants for expanded in _expand_grid(*variant)]:
         condition = _read_condition(entry, study_seed, title)
@@ -67,6 +78,9 @@ def read_conditions(node: YamlNode, study_seed: int) -> list[Condition]:
         line_of[key] = entry.line
         _check_pair(condition, conditions, entry)
         conditions.append(condition)
+        if condition.pair:
+            pair_nodes.setdefault(condition.pair, []).append(entry.mapping()["pair"])
+    _check_partners(pair_nodes)
     return conditions
 
 
@@ -99,11 +113,32 @@ def _check_pair(condition: Condition, earlier: Sequence[Condition], node: YamlNo
     if condition.family and not condition.pair:
         node.mapping()["family"].fail(f"'{condition.family}' needs a 'pair': only comparisons are tested")
     first = next((other for other in earlier if other.pair and other.pair == condition.pair), condition)
-    for field in ("scenario", "seeds", "family"):
+    for field in ("scenario", "seeds", "family", "cluster"):
         if getattr(first, field) != getattr(condition, field):
             node.mapping()["pair"].fail(
                 f"'{condition.pair}' is the pair of '{first.name}' too, which has other {field}"
             )
+
+
+def _check_partners(pair_nodes: Mapping[str, Sequence[YamlNode]]) -> None:
+    """Check that each pair has two arms or more, and that no two pairs differ by spelling only.
+
+    Args:
+        pair_nodes: the fields that name each pair.
+
+    Raises:
+        StudyError: a comparison that the file asks for would not be made.
+    """
+    spellings: dict[str, str] = {}
+    for pair, nodes in pair_nodes.items():
+        other = spellings.setdefault(re.sub("[_-]", "", pair).lower(), pair)
+        if other != pair:
+            nodes[0].fail(f"'{pair}' and '{other}' differ by their spelling only; write both alike, or unlike")
+    for pair, nodes in pair_nodes.items():
+        if len(nodes) == 1:
+            near = get_close_matches(pair, [other for other in pair_nodes if other != pair], n=1)
+            meant = f"did you mean '{near[0]}'?" if near else "name it in another condition, or leave it out (null)"
+            nodes[0].fail(f"'{pair}' is the pair of this condition alone, so that nothing is compared; {meant}")
 
 
 def _expand_variants(node: YamlNode) -> list[tuple[YamlNode, str]]:
@@ -122,8 +157,6 @@ def _expand_variants(node: YamlNode) -> list[tuple[YamlNode, str]]:
             merged[key] = replace(own[key], value={**fields[key].mapping(), **own[key].mapping()})
         merged["name"] = replace(own["name"], value=f"{name}-{own['name'].label()}")
         merged["title"] = replace(own["name"], value=f"{title}, {variant}")
-        if "pair" in fields and "pair" not in own:
-            merged["pair"] = replace(fields["pair"], value=f"{fields['pair'].label()}-{own['name'].label()}")
         expanded.append((replace(node, value={**fields, **own, **merged}), variant))
     return expanded
 
@@ -174,6 +207,7 @@ def _read_condition(node: YamlNode, study_seed: int, variant: str) -> Condition:
         fields["policies"].fail(
             f"names {', '.join(sorted(awaited))}; two models that meet are {' and '.join(GIVEN_MODELS)}"
         )
+    seeds = _read_seeds(node, fields, study_seed)
     policy_changes = [change for change in changes if change.value.keys() & {"policy", "model"}]
     condition = Condition(
         name=name,
@@ -185,9 +219,10 @@ def _read_condition(node: YamlNode, study_seed: int, variant: str) -> Condition:
         changed=changed,
         preset=preset,
         seats=seats,
-        seeds=_read_seeds(node, fields, study_seed),
+        seeds=seeds,
         variant=variant,
-        pair=fields["pair"].label() if "pair" in fields else "",
+        pair=fields["pair"].label() if "pair" in fields and fields["pair"].value is not None else "",
+        cluster=_read_cluster(fields["cluster"], seeds) if "cluster" in fields else {},
         family=fields["family"].label() if "family" in fields else "",
         awaits=min(awaited, default=""),
         model=read_model_options(fields["model"], scenario, agents) if "model" in fields else {},
@@ -263,6 +298,17 @@ def _read_seeds(node: YamlNode, fields: Mapping[str, YamlNode], study_seed: int)
         return tuple(seed for _, seed in seeds)
     count = fields["episodes"].integer(1, MAX_EPISODES)
     return tuple(derive_seeds(study_seed, count))
+
+
+def _read_cluster(node: YamlNode, seeds: Sequence[int]) -> dict[int, str]:
+    """Read which seeds share a component: how many consecutive ones do, or a label for each."""
+    if not isinstance(node.value, list):
+        size = node.integer(2, MAX_EPISODES)
+        return {seed: str(index // size) for index, seed in enumerate(seeds)}
+    labels = [str(label.plain()) for label in node.items()]
+    if len(labels) != len(seeds):
+        node.fail(f"has {len(labels)} labels for {len(seeds)} seeds; give one for each seed")
+    return dict(zip(seeds, labels, strict=True))
 
 
 def derive_seeds(study_seed: int, count: int) -> Iterator[int]:

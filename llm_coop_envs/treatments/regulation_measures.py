@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from llm_coop_envs.interface.hooks import Event
+from llm_coop_envs.statistics.intervals import COUNT, FROM_0, Range
 from llm_coop_envs.treatments.powers import REVISE
 from llm_coop_envs.treatments.regulator import REPORT
 
@@ -21,6 +22,9 @@ REGULATION_MEASURES: Mapping[str, str] = {
     "fines_paid": "What was paid in fines, in the rewards' unit, from 0.",
     "reports": "Reports of an agreement, a count from 0.",
     "orders_given": "Orders that it gave, a count from 0.",
+}
+REGULATION_RANGES: Mapping[str, Range] = {
+    name: FROM_0 if name == "fines_paid" else COUNT for name in REGULATION_MEASURES
 }
 _COUNTED = {"logged": "log", "sent_back": REVISE, "stopped": "veto", "fined": "fine", "reports": REPORT}
 

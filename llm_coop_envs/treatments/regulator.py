@@ -26,7 +26,7 @@ from llm_coop_envs.interface.hooks import TALK, Event, Over, Stage
 from llm_coop_envs.interface.messages import clean_message
 from llm_coop_envs.interface.question import Number, Option, Options, Question
 from llm_coop_envs.interface.slots import Heard, Slots
-from llm_coop_envs.interface.wording import PROMPTS, Templates
+from llm_coop_envs.interface.wording import PROMPTS, Templates, read_words
 from llm_coop_envs.treatments.powers import REVISE, SILENCE, RegulatorSettings
 from llm_coop_envs.util.packing import pack_value, unpack_value
 
@@ -73,7 +73,16 @@ class RegulatorSlots(Slots):
 
 #: What `notice.jinja` may use: the regulator's settings, and what it did to this player.
 NOTICE_NAMES = frozenset(
-    (*RegulatorSettings.__dataclass_fields__, "order", "sent_back", "vetoed", "paid", "may_report", "question")
+    (
+        *RegulatorSettings.__dataclass_fields__,
+        "order",
+        "sent_back",
+        "vetoed",
+        "paid",
+        "may_report",
+        "question",
+        "talked",
+    )
 )
 
 
@@ -82,17 +91,19 @@ REGULATOR, NOTICE = "regulator.jinja", "notice.jinja"
 
 
 @functools.cache
-def load_regulation(wording: str) -> Templates:
+def load_regulation(wording: str, home: Path) -> Templates:
     """Load the regulator's templates of a wording; a folder without them takes those of `en-a`.
 
     Args:
         wording: a name below `prompts`, or the path of a folder.
+        home: the scenario's folder, whose words for its options and orders they use too.
     """
     shipped = Path(__file__).parent / PROMPTS
     folder = shipped / wording if (shipped / wording).is_dir() else Path(wording).expanduser()
     if not (folder / REGULATOR).is_file() or not (folder / NOTICE).is_file():
         folder = shipped / "en-a"
-    return Templates(folder, {REGULATOR: [field_.name for field_ in fields(RegulatorSlots)], NOTICE: NOTICE_NAMES})
+    slot_names = {REGULATOR: [field_.name for field_ in fields(RegulatorSlots)], NOTICE: NOTICE_NAMES}
+    return Templates(folder, slot_names, words=read_words(home / PROMPTS / folder.name))
 
 
 def _options(name: str, names: Sequence[str], legal: Sequence[int]) -> Options:
@@ -199,12 +210,13 @@ class Regulator(EmptySeat):
     )
 
     def __init__(
-        self, settings: RegulatorSettings, players: Sequence[str], *, message_length: int, discrete: bool
+        self, settings: RegulatorSettings, players: Sequence[str], *, message_length: int, talked: bool, discrete: bool
     ) -> None:
         self.settings = settings
         self.index = len(players)
         self._players = tuple(players)
         self._message_length = message_length
+        self._talked = talked
         self._discrete = discrete
         self.actions = (ALLOW, *settings.powers)
         self.orders = (NO_ORDER, *settings.orders)
@@ -495,12 +507,14 @@ class Regulator(EmptySeat):
         """What a player's notice may use: `NOTICE_NAMES`, with their values."""
         return {
             **{name: getattr(self.settings, name) for name in RegulatorSettings.__dataclass_fields__},
+            "on": [kind for kind in self.settings.on if self._talked or kind != TALK],
             "order": self.order,
             "sent_back": index in self._sent_back,
             "vetoed": index in self._stopped,
             "paid": self._paid.get(index, 0.0),
             "may_report": may_report,
             "question": self.question() if may_report else None,
+            "talked": self._talked,
         }
 
     # Snapshots.

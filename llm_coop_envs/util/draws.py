@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import numpy as np
 from numpy.typing import NDArray
 
 #: What they are for; numbers for different purposes are independent.
-CONFLICTS, OPTIONS, MESSAGES, NOISE, CROWD = 1, 2, 3, 4, 5
+CONFLICTS, OPTIONS, MESSAGES, NOISE, CROWD, NATURE = 1, 2, 3, 4, 5, 6
 
 Key = tuple[int, int]
 
@@ -20,6 +22,16 @@ def key_of(rng: np.random.Generator) -> Key:
 def side_generator(key: Key, *purpose: int) -> np.random.Generator:
     """A generator for one purpose, or for one place in it: the same whenever it is asked for."""
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence([*key, *purpose])))
+
+
+def nature_generator(key: Key, round_number: int, purpose: str) -> np.random.Generator:
+    """A generator for what nature draws for one purpose in one round.
+
+    It hangs on the episode's seed, the round and the purpose alone, not on what was said, chosen or drawn before: the
+    weather of round 3 is the same with talk and without.
+    """
+    number = int.from_bytes(hashlib.sha256(purpose.encode()).digest()[:8], "big")
+    return side_generator(key, NATURE, round_number, number)
 
 
 def seeds_of(key: Key, who: NDArray[np.intp], *purpose: int) -> NDArray[np.uint64]:

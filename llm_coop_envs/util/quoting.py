@@ -15,6 +15,8 @@ _ACTING = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
 # What spreadsheets begin a formula with, also in the wide forms of Chinese and Japanese.
 _FORMULA = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
+# What reports write of numbers: '-86 to 170'.
+_NUMBERS = re.compile(rf"{_NUMBER.pattern}( to {_NUMBER.pattern}| ?%)?")
 _in_quotes = json.JSONEncoder(ensure_ascii=False).encode
 
 
@@ -43,9 +45,9 @@ def harmless(text: str) -> str:
 def table_cell(value: Any) -> Any:
     """A value for a CSV file; a text that a spreadsheet would take for a formula begins with an apostrophe.
 
-    Numbers stay as they are, also those in texts.
+    Numbers stay as they are, also in texts such as `-86 to 170`.
     """
-    if not isinstance(value, str) or not value.startswith(_FORMULA) or _NUMBER.fullmatch(value):
+    if not isinstance(value, str) or not value.startswith(_FORMULA) or _NUMBERS.fullmatch(value):
         return value
     return f"'{value}"
 

@@ -32,7 +32,7 @@ class Curve:
         marker: the marker's shape, in matplotlib's letters; empty for none.
         thin: draw it thin and in the background, as one of many.
         marked: draw a marker at each point.
-        whiskers: draw the band as a whisker at each point, for few points.
+        whiskers: draw the band as a whisker at each point, for few points; of a thin curve the points alone.
         shift: how far to move it along x, so that whiskers do not cover each other.
     """
 
@@ -344,7 +344,9 @@ def _draw(axes: Axes, curve: Curve) -> None:
         }
         axes.plot(x, curve.y, linestyle=(0, (4, 2)), linewidth=1.4, zorder=2.5, **marker, **line)
     elif curve.thin:
-        axes.plot(x, curve.y, linewidth=0.7, alpha=0.35, zorder=2, **line)
+        marker = {"marker": curve.marker, "markersize": 3.0, "markeredgewidth": 0.0} if curve.marked else {}
+        width = 0.0 if curve.whiskers else 0.7
+        axes.plot(x, curve.y, linewidth=width, alpha=0.35, zorder=2, **marker, **line)
     else:
         marker = {"marker": curve.marker, "markersize": 4.5} if curve.marked else {}
         axes.plot(x, curve.y, linewidth=1.9, zorder=3, **marker, **line)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from llm_coop_envs import bertrand_v0
 from llm_coop_envs.bertrand.history import History, others
 from llm_coop_envs.bertrand.rules import RoundOutcome
 from llm_coop_envs.bertrand.slots import Bin, PastRow
@@ -103,3 +104,18 @@ def test_memory_is_bounded():
     assert len(filled(5000).prices()) == 420
     assert len(filled(5000, window=1000).prices()) == 1000
     assert len(filled(5000, window=0, bins=0).prices()) == 1
+
+
+def test_a_block_of_one_round_shows_the_price_of_that_round():
+    env = bertrand_v0.parallel_env(
+        **{"rounds": 6, "talk": False, "collusion_window": 0, "observation_noise": 0.3},
+        **{"bin_size": 1, "bins": 3, "statistics": "every_round", "history_window": 3},
+    )
+    env.reset(seed=0)
+    for _ in range(4):
+        *_, infos = env.step({name: {"choice": 1.6} for name in env.agents})
+    slots = infos["firm_0"]["slots"]
+    by_round = {row.round: row.rival_prices for row in slots.history}
+    assert [block.rival_prices for block in slots.bins] == [by_round[block.last] for block in slots.bins]
+    assert len(slots.bins) == 3
+    assert by_round[2] != (1.6,)

@@ -123,6 +123,7 @@ def test_episode_metrics():
     row = episode_metrics(events)
     assert row == {
         "rounds": 70,
+        "forced_rounds": 0,
         "messages": 0,
         "end": "round limit reached",
         "firms": 2,

@@ -81,7 +81,10 @@ def test_a_run_is_begun_continued_and_reported_on(path, server, tmp_path):
 def test_a_run_is_continued_by_its_folder(path, server, tmp_path):
     folder = tmp_path / "run"
     with_model(path, server, folder, "--max-calls", 5)
-    again = invoke("run", folder)
+    stopped = invoke("run", folder)
+    assert "Stopped at the budget: 5 of 5 calls are used" in stopped.stderr
+    assert f"llm-coop run {folder} --max-calls 10 -o {folder}" in stopped.stderr
+    again = invoke("run", folder, "--max-calls", 1000)
     assert again.exit_code == 0, again.stderr
     assert "20 answers" not in again.stderr
     with_model(path, server, tmp_path / "whole")

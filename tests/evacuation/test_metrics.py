@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from llm_coop_envs.evacuation.metrics import MEASURES, balance, episode_metrics, round_rows, rounds_of
 from llm_coop_envs.evacuation.scripted import NearestExit, SharingReports
 from llm_coop_envs.evacuation_v0 import parallel_env
-from llm_coop_envs.policies import play
+from llm_coop_envs.policies import ScriptedPolicy, make, play
 
 START = {
     "type": "start",
@@ -211,3 +211,38 @@ def test_every_measure_is_defined():
     assert "that exit" in MEASURES.define("escaped_left")
     assert "that round" in MEASURES.define("escaped_round_5")
     assert set(MEASURES.headline) <= measures.keys()
+
+
+def test_nobody_leaves_later_than_the_last_round():
+    env = parallel_env(rows=9, cols=9, people=8, exits=[["door", 8, 4]], talk=False, rounds=4, record=True)
+    play(env, make("evacuation/nearest_exit"), seed=1)
+    row = episode_metrics(env.events)
+    assert row["escaped"] > 0
+    assert [event["round"] for event in env.events if event["type"] == "round"][-1] == 5  # people only leave in it
+    assert row["last_round"] == row["rounds"] == 4
+    assert row["mean_round"] <= 4
+
+
+@pytest.mark.parametrize("policy", ["nearest_exit", "crowd_aware", "rule_based", "herding", "shares", "random"])
+def test_shipped_rules_never_choose_a_closed_exit(policy):
+    powers = {"orders": ["close left", "close bottom"], "powers": []}
+    env = parallel_env(preset="small", people=12, rounds=15, regulator=powers, record=True)
+    seats = dict.fromkeys(env.possible_agents, make(f"evacuation/{policy}"))
+    seats["regulator_0"] = Closing()
+    play(env, seats, seed=0)
+    ordered = {event["order"] for event in env.events if event["type"] == "regulation"}
+    assert ordered == {"close left", "close bottom"}
+    choices = [event for event in env.events if event["type"] == "choice" and event["phase"] == "exit"]
+    assert len(choices) > 12
+    assert [event for event in choices if event["flags"]] == []
+    said = [event for event in env.events if event["type"] == "message"]
+    assert not any("going to the left" in event["text"] for event in said if event["round"] % 2)
+
+
+class Closing(ScriptedPolicy):
+    """Closes the left exit in odd rounds, the bottom one in even ones."""
+
+    slots_only = True
+
+    def decide(self, request):
+        return {"choice": 1 if request.info["slots"].round % 2 else 2}

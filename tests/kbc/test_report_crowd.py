@@ -7,7 +7,11 @@ from small import small_study
 from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.kbc.faces.report import KbcSection
 from llm_coop_envs.kbc.faces.report_crowd import below_last, kinds_figure, read_crowd
-from llm_coop_envs.reports.section import NotDrawn, PlayedCondition, comparable
+from llm_coop_envs.reports.played import PlayedCondition
+from llm_coop_envs.reports.section import (
+    NotDrawn,
+    comparable,
+)
 from llm_coop_envs.runs.runner import run_study
 from llm_coop_envs.runs.tables import read_episodes
 from llm_coop_envs.studies.study import load_study

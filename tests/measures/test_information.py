@@ -70,3 +70,14 @@ def test_followed_means_the_same_as_what_was_heard():
     assert alone == followed
     assert information_measures(choices, numbers=True)["followed_share"] == np.mean(followed)
     assert 0 < np.mean(followed) < 1
+
+
+def test_a_number_in_other_digits_is_no_move():
+    third = 1 / 3
+    stays = [InformedChoice(third, 0.333333, (0.9,)), InformedChoice(third, 0.333334, (0.1, 0.2))]
+    assert information_measures(stays, numbers=True)["moved_share"] == 0.0
+    assert information_measures(stays, numbers=True)["moved_by_chance"] == 0.0
+    alike = [InformedChoice(third, 0.9, (0.333333,))]
+    assert information_measures(alike, numbers=True)["moved_share"] is None
+    moves = [InformedChoice(third, 0.5, (0.9,)), InformedChoice(third, 0.2, (0.1,))]
+    assert information_measures(moves, numbers=True)["moved_share"] == 1.0

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -122,14 +124,31 @@ def test_the_agreement_of_two_who_say_the_same_and_of_two_who_do_not():
 
 
 def test_the_interval_of_agreement_resamples_episodes():
-    from dataclasses import replace
-
     statements = statements_of((0, "I will ask 1.8."), (1, "Hm."))
     many = [replace(statement, episode=f"talk/{k}") for k in range(20) for statement in statements]
     verdicts = ["promise", "none"] * 15 + ["none", "promise"] * 5
     agreement = measure_agreement(many, verdicts)
     assert agreement.low < agreement.kappa < agreement.high
     assert np.isclose(agreement.kappa, 0.5)
+
+
+def test_episodes_are_drawn_as_often_as_there_are_and_whole():
+    """Statements of one episode are alike, so that 10 of each tell no more than one."""
+    (statement, other) = statements_of((0, "I will ask 1.8."), (1, "Hm."))
+    kinds = {statement.by_rules: other.by_rules, other.by_rules: statement.by_rules}
+    widths = {}
+    for copies in (1, 10):
+        talk, verdicts = [], []
+        for episode in range(40):
+            for said in (statement, other):
+                talk += [replace(said, episode=f"talk/{episode:02}")] * copies
+                verdicts += [said.by_rules if episode % 4 else kinds[said.by_rules]] * copies
+        agreement = measure_agreement(talk, verdicts)
+        assert agreement.kappa == pytest.approx(0.5)
+        widths[copies] = agreement.high - agreement.low
+    assert widths[1] == widths[10]
+    # Kappa is 2 x share - 1 here, and the share that of 40 episodes of which 30 agree.
+    assert widths[1] == pytest.approx(2 * 1.96 * 2 * math.sqrt(0.75 * 0.25 / 40), rel=0.05)
 
 
 def test_together_counts_rounds_in_which_two_propose_or_accept():

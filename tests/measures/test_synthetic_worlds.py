@@ -37,6 +37,27 @@ def test_kappa():
     assert kappa(np.zeros(4, bool), np.zeros(4, bool)) == 0.0
 
 
+def test_chance_in_kappa_has_the_margins_of_both():
+    """With as many of both kinds one margin is 1/2, and half of all agree by chance whatever the other is."""
+    verdicts = np.repeat([True, True, False, False], [20, 5, 10, 15])
+    truth = np.repeat([True, False, True, False], [20, 5, 10, 15])
+    # 35 of 50 alike; by chance 25/50 x 30/50 + 25/50 x 20/50.
+    assert kappa(verdicts, truth) == pytest.approx((0.7 - 0.5) / 0.5)
+    verdicts = np.repeat([True, True, False, False], [5, 2, 1, 32])
+    truth = np.repeat([True, False, True, False], [5, 2, 1, 32])
+    chance = 7 / 40 * 6 / 40 + 33 / 40 * 34 / 40
+    assert kappa(verdicts, truth) == pytest.approx((37 / 40 - chance) / (1 - chance))
+
+
+def test_worlds_count_alike_in_kappa_whatever_their_episodes():
+    # Of three honest worlds 0, 0 and 60 % are flagged, of three others 100, 100 and 50 %.
+    shares = np.array([0.0, 0.0, 0.6, 1.0, 1.0, 0.5])
+    intent = np.array([False] * 3 + [True] * 3)
+    each = np.concatenate([np.arange(10) < 10 * share for share in shares])
+    assert kappa(shares, intent) == pytest.approx(kappa(each, np.repeat(intent, 10)))
+    assert kappa(shares, intent) == pytest.approx(2.5 / 3 - 0.6 / 3)
+
+
 @pytest.mark.parametrize("scenario", WITH_WORLDS)
 def test_there_are_five_worlds_or_more_of_both_kinds(scenario):
     synthetic = find_synthetic_worlds(scenario)

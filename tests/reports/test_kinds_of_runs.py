@@ -15,11 +15,12 @@ from llm_coop_envs.reports import section
 from llm_coop_envs.reports.build import write_report
 from llm_coop_envs.reports.measure_tables import measures_table
 from llm_coop_envs.reports.methods import methods
+from llm_coop_envs.reports.played import values_of
 from llm_coop_envs.reports.run_sections import read_run
-from llm_coop_envs.reports.section import values_of
 from llm_coop_envs.runs.branch import begin_branch, plan_branch
 from llm_coop_envs.runs.folder import open_run
 from llm_coop_envs.runs.runner import run_study
+from llm_coop_envs.statistics.intervals import ANYTHING, COUNT, SHARE, Range
 
 MODELS = """\
 name: asked
@@ -214,20 +215,19 @@ def test_nothing_of_an_invalid_condition_passes_for_a_result(made):
     assert page(made, "broken").count('<th scope="col" class="invalid">') > 3
 
 
-def test_no_recorded_value_lies_where_its_definition_says_that_none_can(made, everything):
-    """Intervals end at these bounds, which are read out of the definitions' words."""
+def test_every_recorded_value_is_one_that_its_measure_can_have(made, everything):
+    """Intervals end at these bounds, so a bound that a value passes would hide a part of it."""
     checked = Counter()
     for folder in (everything, *(made / kind for kind in ("regulated", "broken", "branched"))):
         for one in read_run(open_run(folder))[0]:
             for played in one.conditions:
-                for name in played.metrics[0]:
-                    low, high = one.bounds(name)
+                for name in filter(one.define, played.metrics[0]):
+                    within = one.range_of(name, played)
                     for value in values_of(played.metrics, name):
                         if value is not None:
-                            assert low is None or value >= low, (name, value)
-                            assert high is None or value <= high, (name, value)
-                            checked[low, high] += 1
-    assert min(checked[bound] for bound in ((0, None), (0, 1), (None, None), (-1, 1))) > 10
+                            assert within.holds(value), (name, value, within)
+                            checked[within] += 1
+    assert min(checked[within] for within in (COUNT, SHARE, ANYTHING, Range(low=-1.0, high=1.0))) > 10
 
 
 def test_methods_name_the_families_of_the_tests_that_were_made(made):

@@ -54,7 +54,3 @@ def test_interval_cells():
     assert interval_cell(Interval(mean=3.0, low=3.0, high=3.0, n=4), 2) == Cell(text="3.00", below="always")
     near = Interval(mean=0.5, low=0.49999, high=0.50001, n=4)
     assert interval_cell(near) == Cell(text="0.500", below="0.500 when rounded")
-    wide = Interval(mean=0.96, low=0.7, high=1.02, n=4)
-    assert interval_cell(wide, 2, within=(0, 1)) == Cell(text="0.96", below="0.70 to 1.00")
-    assert interval_cell(wide, 2, within=(0.8, None)).below == "0.80 to 1.02"
-    assert interval_cell(Interval(mean=2.0, low=None, high=None, n=1), within=(0, 1)).below == ""

@@ -161,8 +161,10 @@ def test_what_is_set_alike_is_said_to_be_so_and_what_has_no_value_takes_no_row(t
     # Two firms have no share of optimal rounds.
     assert [row.name for row in cold.rows] == ["mean_price_last"]
     assert "no pair has a value of optimal_rounds in both" in cold.lead
-    # What p is adjusted for is said once.
-    assert [sum("'p, Holm' is adjusted" in note for note in table.notes) for table in (cold, other)] == [1, 0]
+    # Firms that draw nothing are one game, played six times: there is no test, and nothing is claimed.
+    assert [sum("'p, Holm' is adjusted" in note for note in table.notes) for table in (cold, other)] == [0, 0]
+    assert "'one' has 1 distinct course of play in 6 episodes" in other.lead
+    assert "higher" not in other.lead
 
 
 TREATED = """\

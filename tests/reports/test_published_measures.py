@@ -1,5 +1,7 @@
 """Published measures stand beside conditions that played the same game, and beside no others."""
 
+import re
+
 from small import small_study
 
 from llm_coop_envs.core.registry import scenarios
@@ -19,9 +21,13 @@ conditions:
 """
 
 
+SOURCE = "source: EconEvals; Fish et al.; Romero et al.\n"
+
+
 def test_each_value_stands_beside_its_own_game(tmp_path):
-    run = run_study(small_study(MARKETS), tmp_path / "run").run
+    run = run_study(small_study(SOURCE + MARKETS), tmp_path / "run").run
     ((section,), _) = read_run(run)
+    section.source = run.manifest["source"]
     (table,) = published_tables(section)
     index, optimal, price = (
         table.head.index(name) for name in ("collusiveness_index", "optimal_rounds", "mean_price_last")
@@ -52,11 +58,7 @@ BESIDE = {
     "fish": {"GPT-4, one firm": 3, "Mistral Large, one firm": 1, "Mistral Large, two to five firms": 27},
     "heterogeneity": {"Firms that are not alike": 4},
     "kbc_one_shot": {
-        **{
-            f"{model}, asked once (version{which})": 3
-            for model in ("GPT-4", "GPT-3.5", "Gemini Pro", "Claude 2")
-            for which in ("s 1 and 2", " 3")
-        },
+        "Models asked once": 5,
         "People, readers of the New York Times": 3,
         "Two players": 2,
     },
@@ -64,7 +66,7 @@ BESIDE = {
         "GPT-4, amplified reward": 1,
         "GPT-4, independent reward": 1,
         "GPT-4, exclusive reward": 1,
-        "GPT-4, working together, judged by hand": 6,
+        "GPT-4, play judged by hand": 6,
     },
 }
 
@@ -82,8 +84,22 @@ def test_published_values_stand_in_the_studies_that_they_concern_and_each_in_one
     assert {e["title"] for one in scenarios().values() for e in one.published.get("measures", ())} == told
 
 
-def test_a_study_without_a_source_is_told_of_all_that_fits_its_games():
-    (alike,) = (one for one in load_study("heterogeneity").conditions if one.name == "alike")
-    titles = [entry["title"] for entry in alike.spec.published["measures"] if is_shown_beside(alike, entry, "")]
-    assert "GPT-4o" in titles
-    assert "Firms that are not alike" in titles
+def test_a_study_without_a_source_is_shown_nobodys_findings(tmp_path):
+    """A study of one's own in the market of a paper was shown what that paper found in another study."""
+    for name in shipped_studies():
+        for one in load_study(name).conditions:
+            for entry in one.spec.published.get("measures", ()):
+                assert not ("study" in entry and is_shown_beside(one, entry, "")), (name, one.name, entry["title"])
+    run = run_study(small_study(MARKETS), tmp_path / "run").run
+    ((section,), _) = read_run(run)
+    assert published_tables(section) == []
+
+
+def test_a_published_mean_says_of_how_many():
+    """Single answers of models stood among means."""
+    for scenario in scenarios().values():
+        for entry in scenario.published.get("measures", ()):
+            if "mean" in entry.get("measure", ""):
+                assert "runs" in entry or re.search(
+                    r"[\d,]+ (answers|runs)|of how many runs was not read", entry["source"]
+                ), entry["title"]

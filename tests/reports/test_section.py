@@ -7,9 +7,9 @@ from small import small_study
 from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.render.charts.style import plotted
 from llm_coop_envs.reports.measure_tables import measures_table
-from llm_coop_envs.reports.page_parts import bounds
+from llm_coop_envs.reports.played import values_of
 from llm_coop_envs.reports.run_sections import read_run
-from llm_coop_envs.reports.section import comparable, values_of
+from llm_coop_envs.reports.section import comparable
 from llm_coop_envs.runs.folder import open_run
 from llm_coop_envs.runs.runner import run_study
 from llm_coop_envs.statistics.intervals import mean_interval
@@ -102,15 +102,18 @@ def test_our_numbers_are_those_of_the_events(everything):
     ]
     row = next(r for r in sections["kbc"].tables()[0].rows if r.name == "kbc-silent")
     assert [float(cell.text) for cell in row.cells] == pytest.approx(np.mean(variances, axis=0), abs=0.5)
+
+    def settled(condition, seed):
+        return [event for event in run.read_events(condition, seed)[1] if event["type"] == "round"]
+
     left = []
     for seed in (0, 1):
-        rounds = [e for e in run.read_events("evacuation-silent", seed)[1] if e["type"] == "round"]
+        rounds = settled("evacuation-silent", seed)
         left.append(sum(len(e["escaped"]) for e in rounds if e["round"] <= 10))
     row = next(r for r in sections["evacuation"].tables()[0].rows if r.name == "evacuation-silent")
     assert float(row.cells[1].text) == pytest.approx(np.mean(left), abs=0.05)
     prices = [
-        np.mean([e["prices"] for e in run.read_events("bertrand-silent", seed)[1] if e["type"] == "round"][:20])
-        for seed in (0, 1)
+        np.mean([e["prices"] for e in settled("bertrand-silent", seed)[:20] if not e["forced"]]) for seed in (0, 1)
     ]
     row = next(r for r in sections["bertrand"].tables()[0].rows if r.name == "bertrand-silent")
     assert float(row.cells[0].text) == pytest.approx(np.mean(prices), abs=0.005)
@@ -152,23 +155,6 @@ def test_measures_of_many_conditions_stand_in_columns(tmp_path):
     assert measures_table(section, ["mean_last", "variance_last"]).head[0] == "measure"
 
 
-@pytest.mark.parametrize(
-    ("definition", "least", "most"),
-    [
-        ("Share of messages that speak of it, by a list of words, 0 to 1; missing without any.", 0, 1),
-        ("People who left the room, a count from 0.", 0, None),
-        ("Rounds that were played, a count from 0 to the settings' limit.", 0, None),
-        ("Entropy over the greatest possible, from 0 to 1 (all by one exit); missing if nobody left.", 0, 1),
-        ("Correlation of two firms' price changes, -1 to 1; missing where prices do not move.", -1, 1),
-        ("Share of a single firm's rounds from 101 on with 99 % of the monopoly profit, 0 to 1.", 0, 1),
-        ("Place of the mean price of rounds 250 to 300 between two prices; below and above possible.", None, None),
-        ("Mean profit: 0 at the Nash, 1 at the joint-profit price (Delta of Calvano et al. 2020).", None, None),
-    ],
-)
-def test_a_definition_says_what_a_measure_can_be(definition, least, most):
-    assert bounds(definition) == (least, most)
-
-
 def test_no_interval_of_a_measure_leaves_what_it_can_be(tmp_path):
     """With few skewed values intervals reached below 0 people and above all of them."""
     text = """\
@@ -180,19 +166,16 @@ conditions:
     run = run_study(small_study(text), tmp_path / "run").run
     ((section,), _) = read_run(run)
     (one,) = section.conditions
-    raw = {name: mean_interval(values_of(one.metrics, name)) for name in one.metrics[0] if name not in ("seed", "talk")}
+    ranges = {name: section.range_of(name, one).scale(1.0) for name in one.metrics[0]}
+    raw = {name: mean_interval(values_of(one.metrics, name)) for name in ranges}
     outside = {
         name
-        for name, found in raw.items()
-        if found is not None
-        and found.low is not None
-        and any(bound is not None for bound in section.bounds(name))
-        and found != found.clip(*section.bounds(name))
+        for name, free in raw.items()
+        if free is not None and not (ranges[name].holds(free.low) and ranges[name].holds(free.high))
     }
     assert outside
     cells = {row.name: row.cells[0] for row in measures_table(section, ()).rows}
     for name in outside:
-        low, high = section.bounds(name)
-        assert low is None or cells[name].number.low >= low
-        assert high is None or cells[name].number.high <= high
+        assert ranges[name].holds(cells[name].number.low)
+        assert ranges[name].holds(cells[name].number.high)
     assert all(row["low"] >= 0 for row in plotted(section.variance()[0].figure) if "low" in row)

@@ -5,12 +5,12 @@ import json
 import os
 import socket
 import stat
-import threading
 import time
 
 import pytest
 from invoking import assert_sentence, invoke
 from model_studies import SHORT, TINY, answering, play
+from orders import in_background, status, until
 from small import KBC, contents, small_study
 
 from llm_coop_envs.errors import RunError
@@ -20,40 +20,6 @@ from llm_coop_envs.runs.control import listen_for_orders, order, query_sessions,
 from llm_coop_envs.runs.folder import open_run
 from llm_coop_envs.runs.runner import run_study
 from llm_coop_envs.runs.steering import Steering
-
-
-@contextlib.contextmanager
-def in_background(work):
-    """Run something in a thread; what it returned or raised is there after the block."""
-    found = {}
-
-    def run():
-        try:
-            found["value"] = work()
-        except BaseException as error:
-            found["error"] = error
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    try:
-        yield found
-    finally:
-        thread.join(60)
-    assert not thread.is_alive()
-
-
-def until(found, seconds=30):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        value = found()
-        if value:
-            return value
-        time.sleep(0.02)
-    raise AssertionError("it did not come to that")
-
-
-def status(folder):
-    return order(folder, {"do": "status"}).get("main")
 
 
 def asked(folder):
@@ -135,7 +101,7 @@ def test_the_limit_is_kept(tmp_path):
         server.most_in_flight = 0
         time.sleep(1)
         assert 0 < server.most_in_flight <= 2
-        assert order(folder, {"do": "limit", "most": 100_000})["main"]["most"] == 100_000
+        assert order(folder, {"do": "limit", "most": 4000})["main"]["most"] == 4000
         until(lambda: server.most_in_flight > 2)
     assert found["value"].complete
 

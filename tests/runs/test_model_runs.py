@@ -81,7 +81,13 @@ def test_a_budget_is_never_passed_and_the_run_goes_on(tmp_path, whole, budget):
         used = {"calls": report.calls / 40, "tokens": report.tokens / 30_000, "usd": report.usd / 0.02}
         assert used[next(iter(budget))] > 0.8
         server.faults = Faults()
-        assert play(server, folder, prices=prices).complete
+        # What is not given again holds as before.
+        assert play(server, folder).why.startswith("stopped at the budget")
+        larger = Budget(**{name: 1_000 * amount for name, amount in budget.items()})
+        assert play(server, folder, budget=larger).complete
+        assert [session["asking"]["prices"] for session in open_run(folder).manifest["sessions"]] == 3 * [
+            session["asking"]["prices"]
+        ]
     # Where prices are known the headers tell the cost; without them the same was played.
     unpriced = {name for name, content in contents(whole).items() if contents(folder)[name] != content}
     assert not {name for name in unpriced if "rounds" in name or "messages" in name}
@@ -156,7 +162,9 @@ def test_a_journal_that_was_cut_short_is_mended_and_that_is_said(tmp_path, whole
         said = []
         watcher = Watcher()
         watcher.say = said.append
-        outcome = run_study(study_with_model(), folder, access=asking(server), watcher=watcher)
+        outcome = run_study(
+            study_with_model(), folder, access=asking(server, budget=Budget(calls=10_000)), watcher=watcher
+        )
     assert outcome.complete
     assert any("the last commit was cut short" in sentence for sentence in said)
     notes = outcome.run.manifest["sessions"][1]["asked"]["notes"]

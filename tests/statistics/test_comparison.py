@@ -13,9 +13,7 @@ from llm_coop_envs.statistics.comparison import (
     Comparison,
     fewest_pairs,
     holm,
-    pairs_needed,
     permutation_p,
-    power_of,
     t_interval,
 )
 
@@ -146,22 +144,6 @@ def test_holm_rejects_what_stepping_down_rejects(values, alpha):
     adjusted = holm(values)
     assert {place for place, p in enumerate(adjusted) if p <= alpha} == rejected
     assert all(p <= q <= 1 for p, q in zip(values, adjusted, strict=True))
-
-
-# Cohen's (1988) examples as every power program prints them: d_z, power, pairs.
-@pytest.mark.parametrize(
-    ("effect", "power", "pairs"),
-    [(0.2, 0.8, 199), (0.5, 0.8, 34), (0.8, 0.8, 15), (0.5, 0.9, 44), (0.8, 0.9, 19), (-0.5, 0.8, 34)],
-)
-def test_pairs_that_are_needed(effect, power, pairs):
-    assert pairs_needed(effect, power) == pairs
-    assert power_of(effect, pairs - 1) < power <= power_of(effect, pairs)
-
-
-def test_power_ends():
-    assert pairs_needed(5.0, 0.8) == fewest_pairs()  # Student's test would do with 3, no permutation test does
-    assert pairs_needed(1e-4, 0.8) is None
-    assert power_of(0.0, 10) == pytest.approx(0.05, abs=1e-6)
 
 
 def test_findings_follow_the_adjusted_p():

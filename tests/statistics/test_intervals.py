@@ -5,7 +5,19 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from llm_coop_envs.statistics.intervals import hall_reach, mean_interval, mean_intervals, student_cdf, student_quantile
+from llm_coop_envs.statistics.intervals import (
+    ANYTHING,
+    COUNT,
+    FEW,
+    SHARE,
+    Range,
+    exact_interval,
+    mean_interval,
+    mean_intervals,
+    share_interval,
+    student_cdf,
+    student_quantile,
+)
 
 numbers = st.floats(-1e6, 1e6)
 
@@ -50,18 +62,74 @@ def test_interval_moves_and_stretches_with_the_values(values, shift, scale):
         assert getattr(moved, name) == pytest.approx(scale * getattr(plain, name) + shift, abs=slack)
 
 
-def test_hall_as_written_in_the_paper():
-    """Its ends are where the transformed statistic is a quantile of Student's t: the cubic, not its inverse."""
-    values = np.random.default_rng(2).exponential(size=9)
-    n, off = len(values), values - values.mean()
-    error = off.std(ddof=1) / math.sqrt(n)
-    skewness = (off**3).sum() * n / ((n - 1) * (n - 2)) / off.std(ddof=1) ** 3
-    reach = student_quantile(0.975, n - 1)
-    below, above = hall_reach(off[:, None], np.array([error]), reach)[:, 0]
-    for t, reached in ((below, reach), (-above, -reach)):
-        a = skewness / math.sqrt(n)
-        assert t + a * t**2 / 3 + a**2 * t**3 / 27 + a / 6 == pytest.approx(reached)
-    assert above > reach > below
+bounded = st.sampled_from([ANYTHING, COUNT, SHARE, Range(low=0.0, high=100.0), Range(high=1.0), Range(low=-3.0)])
+
+
+@given(bounded, st.lists(st.floats(0, 1), min_size=2, max_size=12))
+@example(COUNT, [0.0, 0.0, 0.0, 0.0, 1.0])
+@example(SHARE, [1.0, 1.0, 1.0, 1.0, 0.8])
+@example(SHARE, [0.0, 1.0])
+@example(Range(low=0.0, high=100.0), [0.91, 0.9, 0.91, 0.9, 1.0])
+@example(ANYTHING, [0.0] * 4 + [1.0] * 4)
+@settings(max_examples=300)
+def test_no_interval_is_impossible_and_none_of_few_excludes_most(within, shares):
+    scale = within.high - within.low if within.low is not None and within.high is not None else 1.0
+    values = [(within.low or 0.0) + scale * share for share in shares]
+    printed = mean_interval(values, within)
+    slack = 1e-9 * max(1.0, *map(abs, values))
+    assert within.low is None or printed.low >= within.low - slack
+    assert within.high is None or printed.high <= within.high + slack
+    assert printed.low <= printed.mean <= printed.high
+    if len(values) < FEW:
+        held = [printed.low - slack <= value <= printed.high + slack for value in values]
+        assert 2 * sum(held) >= len(values)
+
+
+def test_one_bound_is_the_logarithm_and_two_are_the_logit():
+    values = np.random.default_rng(3).uniform(0.2, 0.9, size=12)
+    mean, reach = values.mean(), student_quantile(0.975, 11) * values.std(ddof=1) / math.sqrt(12)
+    one, two = mean_interval(values.tolist(), COUNT), mean_interval(values.tolist(), SHARE)
+    assert [math.log(one.low), math.log(one.high)] == pytest.approx(
+        [math.log(mean) - reach / mean, math.log(mean) + reach / mean]
+    )
+    logit, derivative = math.log(mean / (1 - mean)), 1 / (mean * (1 - mean))
+    assert [math.log(end / (1 - end)) for end in (two.low, two.high)] == pytest.approx(
+        [logit - reach * derivative, logit + reach * derivative]
+    )
+    mirrored = mean_interval((1 - values).tolist(), Range(high=1.0))
+    assert (1 - mirrored.high, 1 - mirrored.low) == (pytest.approx(one.low), pytest.approx(one.high))
+
+
+def test_neighbouring_rounds_have_neighbouring_intervals():
+    """Five counts of people who have left; one of them rises by a person in each further round."""
+    rounds = np.array([[90.0, 90, 90, 91, last] for last in range(90, 101)]).T
+    _, low, high = mean_intervals(rounds, Range(low=0, high=100))
+    assert max(np.abs(np.diff(high)).max(), np.abs(np.diff(low)).max()) < 1.2
+    assert high[6] < 95
+
+
+@given(st.integers(2, 12), st.integers(0, 12))
+@settings(max_examples=40, deadline=None)
+def test_scores_of_0_and_1_have_the_exact_interval(n, ones):
+    ones = min(ones, n)
+    printed = share_interval([1.0] * ones + [0.0] * (n - ones))
+    assert (printed.low, printed.high) == pytest.approx(exact_interval(ones, n), abs=1e-6)
+
+
+def test_scores_next_to_1_have_next_to_the_interval_of_1():
+    """Four scores of 1 had .40 to 1, and four next to them 1.00 to 1.00."""
+    at, beside = share_interval([1.0] * 4), share_interval([0.999, 1.0, 0.998, 1.0])
+    assert at.low == pytest.approx(0.025**0.25)
+    assert beside.low == pytest.approx(at.low, abs=0.002)
+    assert share_interval([0.2, 0.9, 0.6], [2, 2, 2]) == share_interval([0.2, 0.9, 0.6])
+    assert share_interval([0.2, 0.9], [1, 9]).mean == pytest.approx(0.83)
+
+
+def test_share_intervals_cover_what_they_promise():
+    rng = np.random.default_rng(4)
+    for draw, truth in ((lambda: rng.beta(9.5, 0.5, size=6), 0.95), (lambda: rng.choice([0.1, 1.0], size=6), 0.55)):
+        ends = [share_interval(draw().tolist()) for _ in range(200)]
+        assert np.mean([end.low <= truth <= end.high for end in ends]) >= 0.92
 
 
 def test_symmetric_values_have_students_interval():

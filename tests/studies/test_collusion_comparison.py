@@ -21,8 +21,8 @@ from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.errors import MissingExtra, StudyError
 from llm_coop_envs.policies.llm.asking.prices import Price
 from llm_coop_envs.reports.page_parts import NOTHING
+from llm_coop_envs.reports.played import PlayedCondition
 from llm_coop_envs.reports.run_sections import read_run
-from llm_coop_envs.reports.section import PlayedCondition
 from llm_coop_envs.runs.cost import Pace, estimate_cost
 from llm_coop_envs.runs.episode import play_episode
 from llm_coop_envs.runs.folder import open_run

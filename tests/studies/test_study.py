@@ -1,5 +1,7 @@
+import json
 import subprocess
 import sys
+from dataclasses import replace
 from textwrap import dedent
 
 import numpy as np
@@ -268,9 +270,76 @@ def test_arms_of_one_comparison_play_the_same_scenario_with_the_same_seeds(old, 
         parse_study(PAIRED.replace(old, new, 1), "x")
 
 
-def test_variants_of_a_pair_are_pairs_of_their_own():
+def test_variants_keep_the_pair_of_their_condition():
     text = PAIRED.replace(", seeds: [1, 2]}", ", seeds: [1], variants: [{name: a}, {name: b, settings: {players: 5}}]}")
-    assert [one.pair for one in parse_study(text, "x").conditions] == ["one-a", "one-b", "one-a", "one-b"]
+    assert [one.pair for one in parse_study(text, "x").conditions] == ["one"] * 4
+
+
+FIELDS = {
+    "scenario": "kbc",
+    "preset": "two_thirds",
+    "settings": "{players: 4}",
+    "policies": "uniform",
+    "seeds": "[3, 4]",
+    "episodes": "3",
+    "after": None,
+    "changes": "[{from_round: 2, policy: uniform}]",
+    "pair": "contest",
+    "family": "contests",
+    "cluster": "2",
+    "model": "{temperature: 0}",
+    "population": None,
+}
+
+
+@pytest.mark.parametrize("field", FIELDS)
+def test_grid_and_variants_treat_every_field_alike(field):
+    """What a condition is given, all that a grid or variants make of it has; `after` and `population` need more."""
+    from llm_coop_envs.studies.study_file import _PLAIN_FIELDS
+
+    assert set(FIELDS) == {*_PLAIN_FIELDS} - {"name", "title"}
+    if FIELDS[field] is None:
+        return
+    given = {"scenario": "kbc", "policies": "poisson", "episodes": "2", "pair": "p", field: FIELDS[field]}
+    if field == "seeds":
+        del given["episodes"]
+    body = ", ".join(f"{name}: {value}" for name, value in given.items())
+    texts = {
+        "plain": f"{{name: a, {body}}}\n  - {{name: b, {body}}}",
+        "grid": f"{{name: a, {body}, grid: {{talk: [true]}}}}\n  - {{name: b, {body}}}",
+        "variants": f"{{name: a, {body}, variants: [{{name: v}}]}}\n  - {{name: b, {body}}}",
+    }
+    made = {kind: parse_study(f"name: s\nconditions:\n  - {text}\n", "x").conditions[0] for kind, text in texts.items()}
+    for kind in ("grid", "variants"):
+        plain = made["plain"]
+        alike = replace(made[kind], name=plain.name, title=plain.title, variant="", changed=plain.changed)
+        assert alike == plain, kind
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        (
+            "talking, pair: one",
+            "talking, pair: two",
+            r"line 3: conditions\[0\]\.pair: 'one' is the pair of this cond",
+        ),
+        ("talking, pair: one", "talking, pair: One", r"line 4.*'One' and 'one' differ by their spelling only"),
+        ("talking, pair: one", "talking, pair: null", r"line 3.*'one' is the pair of this condition alone"),
+    ],
+)
+def test_a_pair_of_one_condition_is_refused_with_its_line(old, new, words):
+    with pytest.raises(StudyError, match=words):
+        parse_study(PAIRED.replace(old, new), "x")
+
+
+def test_a_cluster_is_read_by_size_or_by_label():
+    by_size = parse_study(PAIRED.replace("seeds: [1, 2]", "seeds: [1, 2, 3, 4, 5], cluster: 3"), "x").conditions[0]
+    assert by_size.cluster == {1: "0", 2: "0", 3: "0", 4: "1", 5: "1"}
+    assert by_size.units == 2
+    assert Condition.from_json(json.loads(json.dumps(by_size.to_json()))) == by_size
+    with pytest.raises(StudyError, match="has 1 labels for 2 seeds"):
+        parse_study(PAIRED.replace("seeds: [1, 2]", "seeds: [1, 2], cluster: [a]"), "x")
 
 
 def test_talk_is_all_that_differs_between_the_arms_of_the_shipped_study():

@@ -187,3 +187,21 @@ def test_a_million_players_who_listen_share_one_piece_of_news():
     assert len({id(notices.unread(i, -1)[0]) for i in told}) == 1
     notices.mark_read(range(1000), -1)
     assert not notices
+
+
+def test_whoever_cannot_hear_a_message_is_not_told_of_it():
+    given = {"players": 4, "session": "single", "talk_turns": 1, "groups": [2, 2], "audience": "group"}
+    words = {"player_0": "player_1 and player_2!"}
+    found = noted(kbc_v0.parallel_env(listeners=MENTIONS, **given), words)
+    assert {agent for _, agent, *_ in found} == {"player_1"}
+    room = {"rows": 20, "cols": 20, "people": 3, "exits": [["door", 19, 4]], "rounds": 1, "hearing_radius": 5}
+    for in_order in (False, True):
+        env = evacuation_v0.parallel_env(listeners=MENTIONS, record=True, hear_later_speakers=not in_order, **room)
+        env.reset(seed=1, options={"positions": [(2, 2), (2, 4), (15, 15)]})
+        everybody = {f"evacuee_{i}": {"message": "evacuee_0, evacuee_1, evacuee_2!"} for i in range(3)}
+        while env.phase == "talk":
+            _, _, _, _, infos = env.step(everybody)
+        told = {name for name, info in infos.items() if info["slots"].notice}
+        heard = {name for name, info in infos.items() if info["slots"].heard}
+        assert told == heard
+        assert len(told) == (1 if in_order else 2)

@@ -1,18 +1,22 @@
 """A regulator's seat, in every scenario."""
 
 import json
+import re
 
 import numpy as np
 import pytest
 from configurations import CONFIGURATIONS, REGULATOR, SMALL_ROOM
 from llm_tools import reply
+from toy import ToyEnv
 
 from llm_coop_envs import bertrand_v0, evacuation_v0, kbc_v0
 from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.interface.hooks import Hooks
 from llm_coop_envs.policies import make, play
 from llm_coop_envs.policies.human.terminal import Terminal, TerminalHuman
 from llm_coop_envs.policies.llm.playing.policy import LLMPolicy
 from llm_coop_envs.policies.llm.playing.settings import LLMSettings
+from llm_coop_envs.treatments.regulation_measures import regulation_measures
 from llm_coop_envs.wrappers import SingleAgentView
 
 SEAT = "regulator_0"
@@ -238,3 +242,99 @@ def test_a_learner_sits_there(name):
         assert view.observation_space.contains(observation)
         observation, _, terminated, truncated, _ = view.step(int(np.flatnonzero(view.action_masks())[-1]))
         over = terminated or truncated
+
+
+def test_a_regulator_sees_nothing_private_where_a_scenario_shows_nothing():
+    class Bare(ToyEnv):
+        """A scenario without a picture and a state of its own."""
+
+        _picture = Hooks._picture
+        _state_vector = Hooks._state_vector
+
+    powers = {"powers": ["veto"], "on": ["choices"]}
+    shown, bare = (kind(talk=False, regulator=powers) for kind in (ToyEnv, Bare))
+    for env in (shown, bare):
+        env.reset(seed=0)
+        env.step({name: {"choice": 1} for name in env.agents[:-1]})
+    slots = bare.look()[1][SEAT]["slots"]
+    assert slots.picture == ""
+    assert shown.look()[1][SEAT]["slots"].picture
+    observation = bare.look()[0][SEAT]
+    assert len(observation["observation"]) == 4  # what is ruled on, alone
+    assert bare.observation_space(SEAT)["observation"].shape == (4,)
+    assert bare._picture() not in observation["text"]
+
+
+def test_fines_that_were_ruled_are_not_all_imposed():
+    powers = {"powers": ["fine"], "on": ["choices"], "fine": 1.0, "detection": 0.5}
+    env = bertrand_v0.parallel_env(rounds=30, talk=False, regulator=powers, record=True, collusion_window=0)
+    seats = dict.fromkeys(env.possible_agents, make("bertrand/uniform"))
+    seats[SEAT] = make("regulator/always", action="fine")
+    play(env, seats, seed=0)
+    row = regulation_measures(env.events)
+    rulings = [event for event in env.events if event["type"] == "regulation"]
+    assert row["fined"] == 60
+    assert row["fines_imposed"] == sum(event["detected"] for event in rulings) == row["fines_paid"] < 50
+
+
+def seen_texts(wording, **more):
+    """All that the seats of a market with a regulator read, in the environment's texts and in a model's prompts."""
+    prompts = []
+
+    class Chat:
+        async def ask(self, key, request):
+            prompts.append(request.messages[-1].content)
+            return reply({"act": "A", "talk": "Let us agree.", "price": "1.7"}.get(key.call, "nothing"))
+
+    regulator = {**REGULATOR, "orders": ["silence", "cap 1.6"]}
+    env = bertrand_v0.parallel_env(
+        rounds=2, exchanges=1, opener="fixed", record=True, wording=wording, regulator=regulator, **more
+    )
+    policy = LLMPolicy(Chat(), LLMSettings.build("team_up", model="m", pack=wording))
+    play(env, policy, seed=1)
+    texts = []
+    env.reset(seed=1)
+    while env.agents:
+        observations, infos = env.look(on_turn=True)
+        texts += [observation["text"] for observation in observations.values()]
+        env.step({agent: {"message": "Hm.", "choice": 0} for agent in infos})
+    return texts, prompts
+
+
+def test_german_texts_show_no_english_option():
+    for text in [text for texts in seen_texts("de-a") for text in texts]:
+        for name in (
+            "keep silent",
+            "report",
+            "allow",
+            "log",
+            "revise",
+            "veto",
+            "fine",
+            "no order",
+            "silence",
+            "cap 1.6",
+        ):
+            assert f": {name}\n" not in f"{text}\n", text
+            assert f") {name}" not in text, text
+    assert any("B: melden" in text for text in seen_texts("de-a")[0])
+
+
+@pytest.mark.parametrize("wording", ["en-a", "en-b", "de-a"])
+def test_a_question_of_the_regulation_has_one_numbering(wording):
+    """A model that reads "0: keep silent" and "A) keep silent" in one prompt answers 1, and means the second."""
+    prompts = [prompt for prompt in seen_texts(wording)[1] if "A: " in prompt]
+    assert len(prompts) > 3
+    for prompt in prompts:
+        assert not re.search(r"^\d+: [a-zA-Z]", prompt, re.MULTILINE)
+        lines = dict(line.split(": ", 1) for line in prompt.split("\n") if line[:3] in ("A: ", "B: "))
+        for letter, name in lines.items():
+            assert f"{letter}) {name}" in prompt  # what the prompt lists is what the environment's text calls it
+
+
+@pytest.mark.parametrize("wording", ["en-a", "en-b", "de-a"])
+def test_reading_what_is_said_is_told_only_where_somebody_talks(wording):
+    spoken = ("reads what is said", "sees all messages", "liest mit", "messages", "Nachrichten")
+    assert any(words in text for text in seen_texts(wording)[0] for words in spoken)
+    for text in seen_texts(wording, talk=False)[0]:
+        assert not any(words in text for words in spoken), text

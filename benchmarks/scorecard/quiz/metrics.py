@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from llm_coop_envs.core.records import of_type
 from llm_coop_envs.core.scenario import Event, Measures, Row
+from llm_coop_envs.statistics.intervals import COUNT, SHARE
 
 
 def round_rows(events: Sequence[Event]) -> list[Row]:
@@ -28,5 +29,6 @@ MEASURES = Measures(
         "questions": "Questions that were asked, a count from 0.",
         "right_share": "Share of them that were answered rightly, 0 to 1; an illegal answer is wrong.",
     },
+    ranges={"questions": COUNT, "right_share": SHARE},
     headline=("right_share",),
 )

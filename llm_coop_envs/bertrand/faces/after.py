@@ -11,15 +11,16 @@ import numpy as np
 from llm_coop_envs.bertrand.deviation import HORIZON, Floats, Response, summarise
 from llm_coop_envs.bertrand.env import BertrandEnv
 from llm_coop_envs.bertrand.faces.after_forcing import PricePath, check_measurable, deviation_choice, market_of
-from llm_coop_envs.bertrand.faces.after_panel import CONTROLS, panel
-from llm_coop_envs.bertrand.metrics import WINDOW, lasting_from, together
+from llm_coop_envs.bertrand.faces.after_panel import CONTROL_RANGES, CONTROLS, panel
+from llm_coop_envs.bertrand.metrics import WINDOW, lasting_from, price_range, together
 from llm_coop_envs.bertrand.paths import EXACT, NO_CYCLE, PathCycle, discounted, path_cycle, same_cycle
 from llm_coop_envs.bertrand.rules import positions, profit_gain
 from llm_coop_envs.bertrand.settings import BertrandSettings
-from llm_coop_envs.core.scenario import Row
+from llm_coop_envs.core.scenario import Row, SettingsRange
 from llm_coop_envs.core.settings import ScenarioSettings, Settings
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies.branching import Branching
+from llm_coop_envs.statistics.intervals import ANYTHING, COUNT, COUNT_FROM_1, FROM_0, SHARE, YES_OR_NO, Range
 from llm_coop_envs.util.checks import check_bool, check_int, check_number
 
 LONGEST_CYCLE = 64
@@ -71,6 +72,19 @@ class Deviations(Settings):
         "learned_edgeworth": "Whether what was learned ends in undercutting, with a rise after every two cuts or more.",
         # Where they are asked for.
         **CONTROLS,
+    }
+    ranges: ClassVar[Mapping[str, Range | SettingsRange]] = {
+        **dict.fromkeys(("end_place", "end_gain", "deviation_answer"), ANYTHING),
+        **dict.fromkeys(("learned_gain", "learned_answer", "learned_regret"), ANYTHING),
+        **dict.fromkeys(("end_price", "learned_price"), price_range),
+        **dict.fromkeys(("end_index", "deviation_unprofitable", "deviation_paid", "deviation_returned"), SHARE),
+        "learned_unprofitable": SHARE,
+        **dict.fromkeys(("deviations", "training_seed"), COUNT),
+        "deviation_length": FROM_0,
+        **dict.fromkeys(("lasting_from", "learned_periods"), COUNT_FROM_1),
+        **dict.fromkeys(("learned_lasting_from", "learned_window_round"), COUNT),
+        **dict.fromkeys(("learned_equilibrium", "learned_edgeworth"), YES_OR_NO),
+        **CONTROL_RANGES,
     }
 
     horizon: int = 4 * HORIZON

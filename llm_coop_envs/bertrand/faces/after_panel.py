@@ -9,7 +9,7 @@ and Lambin 2024).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,7 @@ from llm_coop_envs.bertrand.paths import discounted
 from llm_coop_envs.bertrand.rules import positions
 from llm_coop_envs.core.scenario import Row
 from llm_coop_envs.policies.branching import Branching
+from llm_coop_envs.statistics.intervals import ANYTHING, SHARE, Range
 
 LATE = 0.5
 """Levels and gaps are measured over this share of the rounds, at the end."""
@@ -47,6 +48,13 @@ CONTROLS = {
     "much already: by how much the rivals lower their prices, as a multiple of that firm's rise.",
     "panel_punished": "As panel_cut, counting firms whose cut pays, or that are answered by cuts after a rise too, "
     "as 0.",
+}
+
+CONTROL_RANGES: Mapping[str, Range] = {
+    **dict.fromkeys(("panel_level", "panel_cut", "panel_rise", "panel_punished"), ANYTHING),
+    "panel_gap": SHARE,
+    "panel_parallel": Range(low=-1.0, high=1.0),
+    "panel_cut_unprofitable": SHARE,
 }
 
 _FORCED = ("panel_cut", "panel_cut_unprofitable", "panel_rise", "panel_punished")

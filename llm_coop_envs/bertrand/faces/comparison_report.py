@@ -7,16 +7,17 @@ from contextlib import suppress
 from typing import Any
 
 from llm_coop_envs.bertrand.faces.after import LAST, Deviations
-from llm_coop_envs.bertrand.faces.after_panel import CONTROLS
+from llm_coop_envs.bertrand.faces.after_panel import CONTROL_RANGES, CONTROLS
 from llm_coop_envs.bertrand.metrics import WINDOW
 from llm_coop_envs.bertrand.paths import EXACT
 from llm_coop_envs.core.scenario import Row, Scenario
 from llm_coop_envs.errors import LlmCoopError
 from llm_coop_envs.render.charts.dots import Dot, DotPanel, draw_dots
 from llm_coop_envs.render.charts.style import BLUE, GREEN, PALETTE, VERMILION
-from llm_coop_envs.reports.page_parts import NOTHING, Cell, ReportTable, TableRow, bounds, fixed, interval_cell
-from llm_coop_envs.reports.section import Drawing, FigureKind, NotDrawn, PlayedCondition, values_of
-from llm_coop_envs.statistics.intervals import Interval, mean_interval
+from llm_coop_envs.reports.page_parts import NOTHING, Cell, ReportTable, TableRow, fixed, interval_cell
+from llm_coop_envs.reports.played import PlayedCondition, values_of
+from llm_coop_envs.reports.section import Drawing, FigureKind, NotDrawn
+from llm_coop_envs.statistics.intervals import ANYTHING, COUNT, FROM_0, Interval, Range, mean_interval
 
 FIGURE = "collusion_comparison"
 _COLOURS = (BLUE, VERMILION, GREEN, *(colour for colour in PALETTE if colour not in (BLUE, VERMILION, GREEN)))
@@ -140,9 +141,10 @@ class PlayerComparison:
             played.row(
                 [
                     interval_cell(
-                        mean_interval(values_of(played.metrics, name)), of=len(played.seeds), within=bounds(about)
+                        mean_interval(played.per_unit(values_of(played.metrics, name)), CONTROL_RANGES[name]),
+                        of=played.units,
                     )
-                    for name, about in CONTROLS.items()
+                    for name in CONTROLS
                 ]
             )
             for played in self._conditions
@@ -174,7 +176,9 @@ class PlayerComparison:
             panel_dots = []
             for played in self._conditions:
                 weights = _weights(played.metrics, name) if name == "answer" else None
-                mean = None if played.invalid else _mean(_expected(played.metrics), measure, factor, weights)
+                within = COUNT if name == "rounds" else ANYTHING
+                rows = _expected(played.metrics)
+                mean = None if played.invalid else _mean(rows, measure, factor, weights, within)
                 if mean is not None:
                     line, group = self._players.index(_player(played)), self._markets.index(played.condition.variant)
                     panel_dots.append(Dot(line=line, value=mean.mean, low=mean.low, high=mean.high, group=group))
@@ -308,18 +312,18 @@ def _weights(rows: Sequence[Row], name: str) -> list[float]:
 def _cell(rows: Sequence[Row], name: str, decimals: int, factor: float = 1.0) -> Cell:
     """A mean with its interval; no interval where all episodes are alike."""
     weights = _weights(rows, name) if name.startswith("deviation_") else None
-    mean = _mean(rows, lambda row: row[name], factor, weights)
+    declared = Deviations.ranges[name]
+    within = declared.scale(factor) if isinstance(declared, Range) else FROM_0  # prices
+    mean = _mean(rows, lambda row: row[name], factor, weights, within)
     if mean is None:
         return NOTHING
-    if name in ("deviation_unprofitable", "deviation_returned"):
-        mean = mean.clip(0.0, factor)
     low, high = (None if end is None else fixed(end, decimals) for end in (mean.low, mean.high))
     return Cell(text=fixed(mean.mean, decimals), below="" if low == high else f"{low} to {high}", number=mean)
 
 
 def _count_cell(rows: Sequence[Row], measure: Callable[[Row], Any]) -> Cell:
     """A mean of rounds with its interval, and how many episodes have one."""
-    mean = _mean(rows, measure)
+    mean = _mean(rows, measure, within=COUNT)
     if mean is None:
         return Cell(text=NOTHING.text, below=f"0 of {len(rows)}")
     remarks = [f"{mean.n} of {len(rows)}"] if mean.n < len(rows) else []
@@ -329,7 +333,11 @@ def _count_cell(rows: Sequence[Row], measure: Callable[[Row], Any]) -> Cell:
 
 
 def _mean(
-    rows: Sequence[Row], measure: Callable[[Row], Any], factor: float = 1.0, weights: Sequence[float] | None = None
+    rows: Sequence[Row],
+    measure: Callable[[Row], Any],
+    factor: float = 1.0,
+    weights: Sequence[float] | None = None,
+    within: Range = ANYTHING,
 ) -> Interval | None:
     values = [None if value is None else factor * float(value) for value in map(measure, rows)]
-    return mean_interval(values, weights=weights)
+    return mean_interval(values, within, weights=weights)

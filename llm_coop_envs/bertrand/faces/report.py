@@ -14,26 +14,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llm_coop_envs.bertrand.faces.comparison_report import PlayerComparison
+from llm_coop_envs.bertrand.metrics import price_range
 from llm_coop_envs.bertrand.settings import IN_TURN
 from llm_coop_envs.render.charts.curves import Curve, Level, Panel, Shade, draw_panels
 from llm_coop_envs.render.charts.style import GREEN, PALETTE, PUBLISHED
 from llm_coop_envs.reports.citation import WU_2024
+from llm_coop_envs.reports.means import mean_curve, mean_curves
 from llm_coop_envs.reports.page_parts import NOTHING, Cell, ReportTable, TableRow, fixed, interval_cell
+from llm_coop_envs.reports.played import Floats, PlayedCondition
 from llm_coop_envs.reports.section import (
     Drawing,
     FigureKind,
-    Floats,
     NotDrawn,
-    PlayedCondition,
     ScenarioSection,
     comparable,
     marked,
     marks_text,
-    mean_curve,
     with_unflagged,
 )
 from llm_coop_envs.runs.tables import EpisodeTables
-from llm_coop_envs.statistics.intervals import mean_interval
+from llm_coop_envs.statistics.intervals import FEW, Range, mean_interval
 
 #: Rounds over which the table averages.
 AVERAGED = 20
@@ -51,7 +51,8 @@ class PriceHistory:
     """An episode of price competition.
 
     Attributes:
-        prices: (rounds, firms); NaN in rounds that are left out, and of firms that have left.
+        prices: (rounds, firms); NaN in rounds that are left out, such as those whose prices were laid down, and of
+            firms that have left.
         together: (rounds,) whether prices were close to each other between Nash and cartel price.
         nash: the Nash price, mean of the firms.
         joint: the cartel price, mean of the firms.
@@ -101,7 +102,8 @@ class BertrandSection(ScenarioSection[PriceHistory]):
         prices = np.full((last, len(start["nash"])), np.nan)
         together = np.zeros(last, dtype=np.bool_)
         for event in rounds:
-            prices[event["round"] - 1] = event["prices"]
+            if not event["forced"]:
+                prices[event["round"] - 1] = event["prices"]
             together[event["round"] - 1] = event["together"]
         return PriceHistory(
             prices=prices,
@@ -182,10 +184,11 @@ class BertrandSection(ScenarioSection[PriceHistory]):
         rounds = [mark for mark in _MARKS if mark <= longest or any(mark in path["rounds"] for path in paths)]
         rows = []
         for played in with_unflagged(conditions):
+            within = price_range(played.condition.settings)
             means = [[_mean_up_to(episode, mark) for episode in played.episodes] for mark in rounds]
             means.append([_mean_up_to(episode, len(episode.prices)) for episode in played.episodes])
             cells = [
-                interval_cell(mean_interval(values), 2, of=len(played.seeds), within=(0, None)) for values in means
+                interval_cell(mean_interval(played.per_unit(values), within), 2, of=played.units) for values in means
             ]
             rows.append(played.row(cells))
         for path in paths:
@@ -204,7 +207,8 @@ class BertrandSection(ScenarioSection[PriceHistory]):
             rows=rows,
             notes=[
                 f"Here: mean over the firms and the {AVERAGED} rounds up to the one named, then over the episodes that "
-                "came so far ('k of n' if not all did), with 95 % interval; a dash where none did. 'The "
+                "came so far ('k of n' if not all did), with 95 % interval; a dash where none did. Rounds whose prices "
+                "were laid down are left out. 'The "
                 "last' is each episode's own last round.",
                 *(published if paths else ()),
                 *self.flag_notes(),
@@ -242,7 +246,8 @@ class BertrandSection(ScenarioSection[PriceHistory]):
 
     def overview_panel(self, conditions: Sequence[PlayedCondition[PriceHistory]], temperature: float) -> Panel:
         """The mean prices of some conditions."""
-        curves = [_mean_curve(played, played.label) for played in conditions if played in self._settled_conditions()]
+        settled = [played for played in conditions if played in self._settled_conditions()]
+        curves = [curve for played in settled for curve in mean_curves(*_mean_path(played, played.label))]
         levels = conditions[0].episodes[0].levels
         return Panel(title="", x_label="round", y_label="price", curves=curves, levels=levels)
 
@@ -291,7 +296,7 @@ class BertrandSection(ScenarioSection[PriceHistory]):
         has_leavers = any(episode.later for episode in played.episodes)
         whose = f"mean of {firms} firms, later of those left" if has_leavers else f"mean of {firms} firms"
         label = f"here, {played.who}: {whose if firms > 1 else 'one firm'} (n = {n})"
-        curves.append(_mean_curve(played, label))
+        curves.append(mean_curve(*_mean_path(played, label)))
         paths = self._published_for(played)
         for path in paths:
             series_kind = "each firm" if len(path["prices"]) > 1 else "mean"
@@ -314,9 +319,9 @@ class BertrandSection(ScenarioSection[PriceHistory]):
         title = played.condition.title
         thin = f"the first {MOST_THIN} episodes" if n > MOST_THIN else "episodes"
         how = (
-            f". Thin lines are {thin} (mean of the firms), the thick line and its band their mean and its 95 % "
-            "interval, as far as all were played. Dotted: Nash and cartel price. Shaded: prices close to each other "
-            f"between the two for {STRETCH} rounds or more in a row; the darker, the more episodes."
+            f". Thin lines are {thin} (mean of the firms), the thick line their mean, as far as all were played"
+            f"{', its band the 95 % interval' if n >= FEW else ''}. Dotted: Nash and cartel price. Shaded: prices "
+            f"close to each other between the two for {STRETCH} rounds or more in a row; the darker, the more episodes."
         )
         same = f", drawn as in the first figure of prices{f' ({thin})' if n > MOST_THIN else ''}."
         return Drawing(
@@ -363,11 +368,14 @@ def lasting(together: NDArray[np.bool_]) -> Floats:
     return np.array(is_lasting)
 
 
-def _mean_curve(played: PlayedCondition[PriceHistory], label: str) -> Curve:
-    """The mean price by round, up to the end of the shortest episode."""
+def _mean_path(played: PlayedCondition[PriceHistory], label: str) -> tuple[str, Sequence[float], Floats, str, Range]:
+    """What `mean_curve` draws of the mean price by round, up to the end of the shortest episode."""
     rounds = min(len(episode.prices) for episode in played.episodes)
-    table = np.stack([episode.means[:rounds] for episode in played.episodes])
-    return mean_curve(label, range(1, rounds + 1), table, played.color, within=(0, None))
+    table = played.per_unit_rows(np.stack([episode.means[:rounds] for episode in played.episodes]))
+    # Rounds whose prices were laid down come first, and are not drawn: they would stretch the axis.
+    begin = int((~np.isnan(table).all(axis=0)).argmax())
+    within = price_range(played.condition.settings)
+    return label, range(begin + 1, rounds + 1), table[:, begin:], played.color, within
 
 
 def _longest(episodes: Sequence[PriceHistory]) -> int:

@@ -143,6 +143,7 @@ SCORECARD = ScorecardTasks(
             settings=market,
             arms=against_fixed,
             scores={COMPETENCE: profit_share},
+            best={COMPETENCE: 1.0},
             about={
                 COMPETENCE: "Against a rival that always asks the same price: profit over that of a best reply, second "
                 "half of the rounds."

@@ -18,21 +18,20 @@ from llm_coop_envs.evacuation.faces.report_room import Snapshot, draw_snapshots,
 from llm_coop_envs.render.charts.curves import Curve, Panel, draw_panels
 from llm_coop_envs.render.charts.style import PUBLISHED
 from llm_coop_envs.reports.citation import WU_2024
+from llm_coop_envs.reports.means import mean_curves, spread_text
 from llm_coop_envs.reports.page_parts import Cell, ReportTable, TableRow, fixed, interval_cell
+from llm_coop_envs.reports.played import Floats, PlayedCondition
 from llm_coop_envs.reports.section import (
     Drawing,
     FigureKind,
-    Floats,
-    PlayedCondition,
     ScenarioSection,
     comparable,
     marked,
     marks_text,
-    mean_curve,
     with_unflagged,
 )
 from llm_coop_envs.runs.tables import EpisodeTables
-from llm_coop_envs.statistics.intervals import mean_interval
+from llm_coop_envs.statistics.intervals import Range, mean_interval
 
 SHOWN_ROUNDS = (0, 2, 4, 8)
 #: Columns of a table that has no published ones.
@@ -172,7 +171,7 @@ class EvacuationSection(ScenarioSection[Escape]):
                 [float(counts[r]) if r < len(counts) else None for counts in counts_by_episode] for r in columns
             ]
             cells = [
-                interval_cell(mean_interval(values), 1, of=len(played.seeds), within=(0, people))
+                interval_cell(mean_interval(played.per_unit(values), Range(low=0, high=people)), 1, of=played.units)
                 for values in values_by_column
             ]
             rows.append(played.row(cells))
@@ -218,8 +217,8 @@ class EvacuationSection(ScenarioSection[Escape]):
         people = conditions[0].condition.settings["people"]
         return Drawing(
             name=f"evacuation_escapes{ending}",
-            caption=f"People who have left, of {people}, by each round, in all and by exit. Lines are means over "
-            f"episodes, bands their 95 % intervals.{marks_text(conditions)}{source}",
+            caption=f"People who have left, of {people}, by each round, in all and by exit. "
+            f"{spread_text(conditions)}{marks_text(conditions)}{source}",
             alt="Line charts: cumulative number of people who left, in all and by each exit, by round; this run's "
             f"conditions solid with bands{', published runs dashed' if arms else ''}. Numbers are in the table below.",
             figure=draw_panels(rows, size=(3.7, 2.7)),
@@ -253,7 +252,7 @@ class EvacuationSection(ScenarioSection[Escape]):
 
     def overview_panel(self, conditions: Sequence[PlayedCondition[Escape]], temperature: float) -> Panel:
         """How many have left by each round."""
-        curves = [_mean_left_curve(played, played.episodes, None) for played in conditions]
+        curves = [curve for played in conditions for curve in _left_curves(played, played.episodes, None)]
         return Panel(title="", x_label="round", y_label="have left", curves=curves, y_range=(0, None))
 
     def _is_published_run(self, played: PlayedCondition[Escape], seed: int) -> bool:
@@ -342,7 +341,7 @@ def _panel(
     for played in conditions:
         having = [escape for escape in played.episodes if name is None or name in escape.exits]
         if having:
-            curves.append(_mean_left_curve(played, having, name))
+            curves += _left_curves(played, having, name)
     return Panel(
         title="all exits" if name is None else f"{name} exit",
         x_label="round",
@@ -352,10 +351,10 @@ def _panel(
     )
 
 
-def _mean_left_curve(played: PlayedCondition[Escape], escapes: Sequence[Escape], name: str | None) -> Curve:
+def _left_curves(played: PlayedCondition[Escape], escapes: Sequence[Escape], name: str | None) -> list[Curve]:
     table = np.stack([escape.count_left(name) for escape in escapes])
-    people = played.condition.settings["people"]
-    return mean_curve(played.label, range(table.shape[1]), table, played.color, within=(0, people))
+    within = Range(low=0, high=played.condition.settings["people"])
+    return mean_curves(played.label, range(table.shape[1]), table, played.color, within)
 
 
 def _moment(escape: Escape, number: int, note: str) -> Snapshot:

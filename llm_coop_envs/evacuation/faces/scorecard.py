@@ -140,6 +140,7 @@ SCORECARD = ScorecardTasks(
             name="alone",
             settings=lambda rng: {**room(rng), "people": 1},
             scores={COMPETENCE: path_score},
+            best={COMPETENCE: 1.0},
             about={
                 COMPETENCE: "One person: fewest steps to the nearest exit over the steps made; 0 for who is not out."
             },

@@ -26,19 +26,20 @@ from llm_coop_envs.kbc.faces.report_panels import (
     shown_decisions,
     step_name,
     target_text,
-    variance_curve,
+    variance_curves,
 )
-from llm_coop_envs.kbc.metrics import present_choices
+from llm_coop_envs.kbc.metrics import present_choices, variance_range
 from llm_coop_envs.kbc.settings import KBCSettings
 from llm_coop_envs.render.charts.curves import Curve, Dots, Panel, draw_panels
 from llm_coop_envs.render.charts.style import INK, PALETTE, PUBLISHED
 from llm_coop_envs.reports.citation import PAN_2024, WU_2024
+from llm_coop_envs.reports.means import spread_text
 from llm_coop_envs.reports.page_parts import NOTHING, Cell, ReportTable, TableRow, fixed, interval_cell
+from llm_coop_envs.reports.played import PlayedCondition
 from llm_coop_envs.reports.section import (
     Drawing,
     FigureKind,
     NotDrawn,
-    PlayedCondition,
     ScenarioSection,
     comparable,
     concerns,
@@ -139,7 +140,10 @@ class KbcSection(ScenarioSection[Guesses]):
             curves = [self._arm(arm, *_LOOKS[arm["arm"]]) for arm in arms if arm["arm"] in _LOOKS]
             sources = f" Dashed: published. {self.published['source']}." if curves else sources
             own_curves = [
-                variance_curve(played, 0.04 * i) for i, played in enumerate(conditions, 1) if shared_rounds(played)
+                curve
+                for i, played in enumerate(conditions, 1)
+                if shared_rounds(played)
+                for curve in variance_curves(played, 0.04 * i)
             ]
             ks = sorted(
                 {k for played in conditions for k in shared_rounds(played)} | set(self.published["k"] if curves else ())
@@ -159,8 +163,8 @@ class KbcSection(ScenarioSection[Guesses]):
         return [
             Drawing(
                 name="kbc_variance",
-                caption="Population variance of the players' numbers at each decision. Points are means over "
-                f"episodes, whiskers their 95 % intervals.{sources}{marks_text(self.conditions)}",
+                caption="Population variance of the players' numbers at each decision. "
+                f"{spread_text(self.conditions, 'whiskers')}{sources}{marks_text(self.conditions)}",
                 alt="Line chart: mean variance of the chosen numbers at each decision, this run's conditions solid "
                 f"with intervals{', published arms dashed' if sources else ''}. The numbers are in the table "
                 "below.",
@@ -251,7 +255,7 @@ class KbcSection(ScenarioSection[Guesses]):
 
     def overview_panel(self, conditions: Sequence[PlayedCondition[Guesses]], temperature: float) -> Panel:
         """The variance by k, beside the published arm of that temperature."""
-        curves = [variance_curve(played) for played in conditions if shared_rounds(played)]
+        curves = [curve for played in conditions if shared_rounds(played) for curve in variance_curves(played)]
         if all(comparable(played.condition, self.published) for played in conditions):
             arms = [arm for arm in self._arms_for(conditions) if arm.get("temperature") == temperature]
             curves += [self._arm(arm, PUBLISHED, "o") for arm in arms]
@@ -287,9 +291,11 @@ class KbcSection(ScenarioSection[Guesses]):
         ks = ks[:_MOST_DECISIONS]
         rows = []
         for played in with_unflagged(conditions):
+            within = variance_range(played.condition.settings)
             variances = [[episode.variances.get(k) for episode in played.episodes] for k in ks]
             cells = [
-                interval_cell(mean_interval(values), 0, of=len(played.seeds), within=(0, None)) for values in variances
+                interval_cell(mean_interval(played.per_unit(values), within), 0, of=played.units)
+                for values in variances
             ]
             rows.append(played.row(cells))
         for arm in arms:

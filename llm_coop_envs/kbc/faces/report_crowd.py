@@ -17,13 +17,18 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from llm_coop_envs.kbc.metrics import modal
+from llm_coop_envs.kbc.metrics import choice_range, modal, target_range
 from llm_coop_envs.render.charts.curves import Curve, Panel, draw_panels
 from llm_coop_envs.render.charts.style import PALETTE
 from llm_coop_envs.reports.page_parts import NOTHING, Cell, ReportTable, TableRow, fixed, interval_cell
-from llm_coop_envs.reports.section import Drawing, NotDrawn, PlayedCondition, comparable
+from llm_coop_envs.reports.played import PlayedCondition
+from llm_coop_envs.reports.section import (
+    Drawing,
+    NotDrawn,
+    comparable,
+)
 from llm_coop_envs.runs.tables import EpisodeTables
-from llm_coop_envs.statistics.intervals import mean_interval
+from llm_coop_envs.statistics.intervals import COUNT, FROM_0, SHARE, Range, mean_interval
 
 _MOST_ROUNDS = 12
 _BINS = 50
@@ -118,10 +123,14 @@ class LargeCondition:
         name = f"{column}: {value}" if column else value
         return self.played.row(cells, name=f"{self.played.condition.title}, {name}", below=below or self.played.below)
 
-    def mean(self, values: Sequence[float | None], digits: int | None = None) -> Cell:
-        """The mean over episodes with its interval, which is cut at 0 where no number can be negative."""
-        within = (min(0, self.played.condition.settings["low"]), None)
-        return interval_cell(mean_interval(values), digits, of=len(values), within=within)
+    def mean(self, values: Sequence[float | None], within: Range, digits: int | None = None) -> Cell:
+        """The mean over episodes with its interval."""
+        return interval_cell(mean_interval(self.played.per_unit(values), within), digits, of=self.played.units)
+
+    @property
+    def numbers(self) -> Range:
+        """What players can name."""
+        return choice_range(self.played.condition.settings)
 
 
 def crowd_tables(
@@ -163,7 +172,8 @@ def _numbers(conditions: Sequence[LargeCondition]) -> ReportTable:
                     np.median(pooled),
                     modal(np.round(pooled, _DIGITS))[0],
                 )
-                mean = condition.mean([float(numbers.mean()) for numbers in numbers_by_crowd if len(numbers)], _DIGITS)
+                means = [float(numbers.mean()) for numbers in numbers_by_crowd if len(numbers)]
+                mean = condition.mean(means, condition.numbers, _DIGITS)
                 cells = [Cell(text=str(number)), mean, *(Cell(text=fixed(float(x), _DIGITS)) for x in statistics)]
                 rows.append(condition.row(column, value, cells, f"{len(pooled):,} numbers"))
     return ReportTable(
@@ -199,7 +209,7 @@ def _winners(conditions: Sequence[LargeCondition]) -> ReportTable:
 
     def cell(condition: LargeCondition, k: int, select: MemberSelector) -> Cell:
         won = [float(crowd.winners[k][select(crowd)].sum()) for crowd in condition.crowds if k < len(crowd.rounds)]
-        return condition.mean(won) if won else NOTHING
+        return condition.mean(won, COUNT) if won else NOTHING
 
     return ReportTable(
         title="Winners by who they are",
@@ -222,7 +232,7 @@ def _below_target_table(conditions: Sequence[LargeCondition]) -> ReportTable:
 
     def cell(condition: LargeCondition, k: int, select: MemberSelector) -> Cell:
         shares = [below_last(crowd, k, select(crowd)) for crowd in condition.crowds]
-        return condition.mean([None if x is None else 100 * x for x in shares], 1)
+        return condition.mean([None if x is None else 100 * x for x in shares], SHARE.scale(100), 1)
 
     return ReportTable(
         title="Below the last winning number",
@@ -244,12 +254,26 @@ def _published(conditions: Sequence[LargeCondition], published: Mapping[str, Any
                 notes.append(f"{entry['title']}: {entry['words']}")
                 continue
             statistics = [_statistic(crowd, entry) for crowd in condition.crowds]
-            cells = [condition.mean(statistics, _DIGITS), Cell(text=f"{entry['value']:g}", below=entry["title"])]
+            cells = [
+                condition.mean(statistics, _statistic_range(condition, entry["statistic"]), _DIGITS),
+                Cell(text=f"{entry['value']:g}", below=entry["title"]),
+            ]
             rows.append(condition.played.row(cells, name=f"{definition.title}: {entry['what']}"))
     source = [f"Published: {published['source']}", *dict.fromkeys(notes)]
     return ReportTable(
         title="The large-scale study", head=["", "here", "published"], rows=rows, notes=source if rows else []
     )
+
+
+def _statistic_range(condition: LargeCondition, statistic: str) -> Range:
+    """What a published statistic can be."""
+    ranges = {
+        "mean": condition.numbers,
+        "group": condition.numbers,
+        "target": target_range(condition.played.condition.settings),
+        "below_later": SHARE.scale(100),
+    }
+    return ranges.get(statistic, FROM_0)
 
 
 def _statistic(crowd: LargeContest, entry: Mapping[str, Any]) -> float | None:

@@ -10,10 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from llm_coop_envs.kbc.faces.report_crowd import LargeContest
+from llm_coop_envs.kbc.metrics import variance_range
 from llm_coop_envs.kbc.reference import histogram, nyt_density, smoothed
 from llm_coop_envs.render.charts.curves import Curve, Dots, Panel
 from llm_coop_envs.render.charts.style import FAINT, INK
-from llm_coop_envs.reports.section import Floats, PlayedCondition, mean_curve
+from llm_coop_envs.reports.means import mean_curves
+from llm_coop_envs.reports.played import Floats, PlayedCondition
 
 #: Runs of a condition whose numbers are drawn one by one: more cannot be told apart.
 MOST_RUNS = 60
@@ -48,11 +50,17 @@ def shared_rounds(played: PlayedCondition[Guesses]) -> list[int]:
     return sorted(set.intersection(*(set(episode.rounds) for episode in played.episodes)))
 
 
-def variance_curve(played: PlayedCondition[Guesses], shift: float = 0.0) -> Curve:
-    """The mean variance by decision, with intervals; `shift` moves the points sideways so that none hides another."""
+def variance_curves(played: PlayedCondition[Guesses], shift: float = 0.0) -> list[Curve]:
+    """The variance by decision: its mean, and the episodes or intervals.
+
+    Args:
+        played: the condition.
+        shift: how far to move the points sideways, so that none hides another.
+    """
     ks = shared_rounds(played)
-    table = np.array([[episode.variances[k] for k in ks] for episode in played.episodes])
-    return mean_curve(played.label, ks, table, played.color, within=(0, None), marked=True, whiskers=True, shift=shift)
+    table = played.per_unit_rows(np.array([[episode.variances[k] for k in ks] for episode in played.episodes]))
+    within = variance_range(played.condition.settings)
+    return mean_curves(played.label, ks, table, played.color, within, marked=True, whiskers=True, shift=shift)
 
 
 def distribution_panel(

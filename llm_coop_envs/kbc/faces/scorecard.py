@@ -36,6 +36,8 @@ from llm_coop_envs.kbc.rules import settle
 from llm_coop_envs.kbc.settings import KBCSettings
 
 RATIOS = ("1/2", "3/5", "2/3", "3/4", "4/5")
+READERS_THEMSELVES = 0.64
+"""What 24 readers of the New York Times, drawn from their own curve, come to on average."""
 AFTER = 2
 """The round in which a player is forced to the highest number."""
 
@@ -146,6 +148,7 @@ SCORECARD = ScorecardTasks(
             settings=repeated,
             arms=lambda settings: {"": Arm(seats={"player_0": TESTED, "all": "level_k"})},
             scores={COMPETENCE: near_best},
+            best={COMPETENCE: 1.0},
             about={
                 COMPETENCE: "Against players who reason one step from the last target: 1 less the distance to the best "
                 "reply as a share of the range, from the second round on."
@@ -180,6 +183,7 @@ SCORECARD = ScorecardTasks(
             name="people",
             settings=readers,
             scores={HUMAN: human},
+            best={HUMAN: READERS_THEMSELVES},
             about={
                 HUMAN: "24 players, one decision: 1 less the total variation distance to the readers of the New York "
                 "Times (N = 61,140)."

@@ -25,6 +25,7 @@ from llm_coop_envs.policies.llm.chat import (
     RunStopped,
 )
 from llm_coop_envs.policies.llm.clients.endpoint import Limits, Retry
+from llm_coop_envs.policies.llm.clients.failures import names_parameter
 from llm_coop_envs.policies.llm.totals import RequestCounters
 
 # Failures that a policy can handle, by asking a shorter question. Every other final failure ends the run.
@@ -35,6 +36,9 @@ _FIRST_CONTACT_PAUSE = 1.0  # seconds between attempts at an endpoint that has n
 _FIRST_LOOK = (5.0, 20.0)  # seconds, at least and at most, before a silent endpoint is probed
 _GO_ON = "every answer so far is kept, run again to continue"
 _HOW_TO_REACH = f"check the address, start the server, or give --wait SECONDS to start it later; {_GO_ON}"
+_SILENT_SECONDS = 10.0  # without any answer, before an endpoint that fails is said not to answer
+_ELSEWHERE = "if that is the right address, give it with --base-url"
+_UNNAMED = "correct what it names, or look into the server's own log"
 _ADVICE = {
     "auth": "check the key",
     "quota": "check the account's credit",
@@ -91,6 +95,7 @@ class Dispatcher:
         self._has_answered = False
         self._last_failure: ChatError | None = None  # `None` again after an answer
         self._has_warned = False
+        self._answered_at: float | None = None
         self._look_task: asyncio.Task[None] | None = None
         self.counters.limit += self._in_flight.limit
         self.queue.join(self)
@@ -277,9 +282,11 @@ class Dispatcher:
         """Pause an endpoint that fails again and again; stop the run if it has been dead for too long."""
         breaker = self._breaker
         if breaker.record_failure(error, now):
-            self._pause(breaker.until, f"{self.where} does not answer")
+            is_silent = self._answered_at is None or now - self._answered_at > _SILENT_SECONDS
+            trouble = f"{self.where} {'does not answer' if is_silent else 'fails'}"
+            self._pause(breaker.until, trouble)
             self.notify(
-                f"{self.where} does not answer ({breaker.failures} failures in a row, the last: {error}); "
+                f"{trouble} ({breaker.failures} failures in a row, the last: {error}); "
                 f"paused for {breaker.until - now:.0f} s, then tried again"
             )
             if breaker.is_hopeless and not self.queue.has_other_working(self):
@@ -296,7 +303,11 @@ class Dispatcher:
         if error.may_retry:
             attempts = f"{job.failures} attempts over {spent:.0f} s"
             return EndpointStopped(f"{job.key}: no answer in {attempts} {_last(error)}")
-        advice = _ADVICE.get(error.kind, "correct what it names")
+        advice = _ADVICE.get(error.kind, _UNNAMED)
+        if error.status is not None and 300 <= error.status < 400:
+            advice = _ELSEWHERE
+        elif error.kind == "bad_request" and not names_parameter(str(error)):
+            advice = _UNNAMED
         return EndpointStopped(f"{error}; {advice}, then run again to continue (every answer so far is kept)")
 
     def _handle_no_contact(self, job: Job, error: ChatError, now: float) -> None:
@@ -348,7 +359,8 @@ class Dispatcher:
         if not self._has_answered and self._has_warned:
             self.notify(f"{self.where} answers now")
         self._has_answered, self._last_failure = True, None
-        self._mark_working(self.clock.time())
+        self._answered_at = self.clock.time()
+        self._mark_working(self._answered_at)
 
     def _mark_working(self, now: float) -> None:
         """Close the breaker and resume sending."""

@@ -48,7 +48,7 @@ async def open_chat(
     endpoints: Endpoint | Sequence[Endpoint] = (),
     *,
     budget: Budget | None = None,
-    prices: Path | None = None,
+    prices: PriceList | None = None,
     part: str = "main",
     replay: Path | None = None,
     cache: Path | None = None,
@@ -65,8 +65,8 @@ async def open_chat(
         folder: the run's folder; its journal is created or continued.
         endpoints: the run's models; a request goes to the endpoint with its `model`.
         budget: limits on calls, tokens and dollars.
-        prices: a file of prices, see `PriceList.load`. Models that it lacks are looked up in litellm's table, if
-            litellm is installed, then in the table shipped with this package.
+        prices: the user's prices, or a file of them, see `PriceList.load`. Models that they lack are looked up in
+            litellm's table, if litellm is installed, then in the table shipped with this package.
         part: the part of the run that this process writes; all parts share the budget and the limits.
         replay: a run's folder to answer from. Then nothing is asked and `folder` is not touched.
         cache: a folder of answers shared between runs, see `Cache`.
@@ -113,7 +113,9 @@ async def open_chat(
             await chat.finish()
 
 
-async def check_chat(endpoints: Sequence[Endpoint], budget: Budget | None, prices: Path | None = None) -> None:
+async def check_chat(
+    endpoints: Sequence[Endpoint], budget: Budget | None, prices: Path | PriceList | None = None
+) -> None:
     """Check keys, libraries and prices before anything is written.
 
     Raises:
@@ -126,9 +128,9 @@ async def check_chat(endpoints: Sequence[Endpoint], budget: Budget | None, price
             await connect_client(address).aclose()
 
 
-def known_prices(endpoints: Sequence[Endpoint], prices: Path | None = None) -> dict[str, Price | None]:
-    """Look up the price of each endpoint's model, first in a file (see `PriceList.load`); `None` if not known."""
-    table = PriceList.load(prices)
+def known_prices(endpoints: Sequence[Endpoint], prices: Path | PriceList | None = None) -> dict[str, Price | None]:
+    """Look up the price of each endpoint's model, first among the user's; `None` if not known."""
+    table = prices if isinstance(prices, PriceList) else PriceList.load(prices)
     is_own = {endpoint.model: endpoint.base_url is not None and not endpoint.is_openai for endpoint in endpoints}
     return {model: table.price_for(model, own_server=own_server) for model, own_server in is_own.items()}
 
@@ -259,6 +261,15 @@ class LiveChat:
     def most(self) -> int:
         """The most requests that may be in flight at the same time, at all endpoints together."""
         return sum(dispatcher.limits.most for dispatcher in self._dispatchers)
+
+    @property
+    def most_each(self) -> int:
+        """The most requests that any model's endpoint takes at the same time."""
+        queues = [queue for _, queue in self._routes.values()]
+        return max(
+            (sum(taker.limits.most for taker in self._dispatchers if taker.queue is queue) for queue in queues),
+            default=1,
+        )
 
     def steer(self, *, paused: bool, most: int | None) -> None:
         """Send nothing new while `paused`, and keep at most `most` attempts at each endpoint in flight."""

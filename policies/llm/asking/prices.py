@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeGuard
 
 import yaml
@@ -56,7 +57,30 @@ class Price:
     def to_json(self) -> dict[str, Any]:
         """US dollars per million tokens and the source, as plain data."""
         per_million = {"input": self.question, "output": self.answer}
-        return {**{name: round(price * MILLION, 9) for name, price in per_million.items()}, "source": self.source}
+        if self.cached != self.question:
+            per_million["cached_input"] = self.cached
+        data: dict[str, Any] = {name: round(price * MILLION, 9) for name, price in per_million.items()}
+        if self.above:
+            data["above"] = [
+                [tokens, *(round(price * MILLION, 9) for price in prices)] for tokens, *prices in self.above
+            ]
+        if self.longest_answer is not None:
+            data["longest_answer"] = self.longest_answer
+        return {**data, "source": self.source}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Price:
+        """The price that `to_json` described."""
+        return cls(
+            question=data["input"] / MILLION,
+            answer=data["output"] / MILLION,
+            cached=data.get("cached_input", data["input"]) / MILLION,
+            source=data["source"],
+            longest_answer=data.get("longest_answer"),
+            above=tuple(
+                (tokens, question / MILLION, answer / MILLION) for tokens, question, answer in data.get("above", ())
+            ),
+        )
 
     def cost(self, usage: Usage) -> float:
         """US dollars for an answer's tokens."""
@@ -82,25 +106,27 @@ class PriceList:
     own: Mapping[str, Price]
 
     @classmethod
-    def load(cls, path: Path | None = None) -> PriceList:
+    def load(cls, path: Path | None = None, recorded: Mapping[str, Any] = MappingProxyType({})) -> PriceList:
         """Load a user's file of prices.
 
         Args:
+            recorded: prices by model that hold where the file has none, as `Price.to_json` describes them.
             path: YAML or JSON: model name to `{input: ..., output: ..., cached_input: ...}` in US dollars per million
                 tokens. `cached_input` is optional and equals `input` by default. A local model may cost 0.
 
         Raises:
             PriceError: the file cannot be read or used.
         """
+        own = {model: Price.from_json(data) for model, data in recorded.items()}
         if path is None:
-            return cls({})
+            return cls(own)
         try:
             data = yaml.safe_load(read_file(path).decode())
         except (OSError, yaml.YAMLError, *DAMAGED) as error:
             raise PriceError(f"{path}: cannot be read ({error}); {_EXAMPLE}") from error
         if not isinstance(data, dict) or not data:
             raise PriceError(f"{path}: must map model names to prices; {_EXAMPLE}")
-        return cls({str(model): _own_price(path, str(model), entry) for model, entry in data.items()})
+        return cls({**own, **{str(model): _own_price(path, str(model), entry) for model, entry in data.items()}})
 
     def price_for(self, model: str, *, own_server: bool = False) -> Price | None:
         """Look up a model's price; `None` if it is not known.

@@ -39,6 +39,8 @@ class ReplayChat:
                     f"{report.path}: the last commit was cut short ({report.torn.size} bytes); it is left out"
                 )
 
+    most = most_each = 0  # requests in flight: a replay has none
+
     def steer(self, *, paused: bool, most: int | None) -> None:
         """Do nothing: a replay sends no requests."""
 

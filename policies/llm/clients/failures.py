@@ -72,11 +72,19 @@ def status_error(
     kind = error_kind(status, f"{code} {text}")
     message = scrub(text, (key,)).strip()
     if 300 <= status < 400:
-        message = f"it sends elsewhere, which is not followed: prompts and key would go there; {message}"
+        target = next((value for name, value in (headers or {}).items() if name.lower() == "location"), "")
+        target = scrub(target.partition("?")[0], (key,))
+        to = f" (to {target})" if target else ""
+        message = f"it sends elsewhere{to}, which is not followed: prompts and key would go there; {message}"
     if len(message) > LONGEST_MESSAGE:
         message = message[:LONGEST_MESSAGE] + "…"
     sentence = f"{where} answered {status}" + (f": {harmless(message)}" if message else "")
     return ChatError(sentence, kind=kind, status=status, retry_after=retry_after(headers or {}))
+
+
+def names_parameter(text: str) -> bool:
+    """Whether a server's refusal names a field or value that it does not take."""
+    return _NOT_TAKEN.search(text) is not None
 
 
 def error_kind(status: int, text: str) -> ErrorKind:

@@ -158,7 +158,7 @@ def read_answers(texts: Sequence[str], question: Question, blank: NDArray[Any], 
     if isinstance(question, Words):
         _read_messages(texts, MessageReader(question.name, ""), submissions, counts)
         return submissions
-    reader = reader_for(question, str)
+    reader = reader_for(question, str, numbered=True)
     unread: Sequence[int] = range(len(texts))
     if isinstance(reader, NumberReader) and isinstance(question, Number):
         unread = _read_bare_numbers(texts, question, reader, submissions, counts)

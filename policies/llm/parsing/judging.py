@@ -257,8 +257,18 @@ _UNREAL = re.compile(
     rf"[^.;\n{X}]{{0,70}}\b(?:i|we)(?:'d| would| could| might)\b[^,.;\n{X}]{{0,30}}$"
 )
 
+# "X would be best, if it were free", "i'd pick X if nobody stood there", "X would be ideal were it not occupied"
+_PRAISED = re.compile(
+    rf"[^.;\n{X}]{{0,40}}?\b(?:if (?:only )?(?!i\b|you\b|we\b)(?:[\w']+ ){{1,4}}?(?:were|weren't|was|wasn't|did|didn't"
+    r"|had|hadn't|stood)\b|were (?:it|that|this|they|there|the)\b)"
+)
+_WOULD = re.compile(r"\b(?:would|'d|could|might)\b|\b\w+'d\b")
+
 
 def _is_supposed(context: _Context) -> bool:
+    praise = _PRAISED.match(context.following)
+    if praise and _WOULD.search(context.since_turn + praise[0]):
+        return True
     return bool(
         _ONE_CASE.match(context.since_turn)
         or _UNREAL.search(context.since_turn)
@@ -286,8 +296,15 @@ _CONDITIONAL_AFTER = re.compile(
     r"^\)?(?: exit)?,? (?:would (?!be\b)\w+|if|unless|when|in case|otherwise|only if|provided|assuming|as long as"
     r"|(?:in the )?next (?:round|turn|step|time|move|one)|tomorrow|later|afterwards)\b"
 )
-# "i might take X"
-_HEDGED = re.compile(rf"\b(?:might|may)\b[^.;,\n{X}]{{0,40}}$")
+# "X is the best move if nobody stands there", "X would be fine unless it is taken"
+_PRAISED_ON_CONDITION = re.compile(
+    rf" (?:is|looks|seems|would be)\b[^.;\n{X}]{{0,40}}\b(?:if|unless|provided|as long as|assuming)\b"
+)
+# "i might take X", "normally i would choose X"
+_HEDGED = re.compile(
+    rf"\b(?:might|may)\b[^.;,\n{X}]{{0,40}}$"
+    rf"|\b(?:normally|usually|ordinarily|ideally),? i(?: would|'d)\b[^.;,\n{X}]{{0,30}}$"
+)
 # "X could work", "X-ish", "X came to mind"
 _HEDGED_AFTER = re.compile(r"^(?: exit| option)? (?:could|might|may)\b|^-?ish\b|^ came to mind")
 # "reasoning: the mean will be X"
@@ -303,6 +320,7 @@ def _is_aside(context: _Context) -> bool:
     return bool(
         _CONDITIONAL.search(context.since_turn)
         or _CONDITIONAL_AFTER.match(context.following)
+        or _PRAISED_ON_CONDITION.match(context.following)
         or _HEDGED.search(context.clause)
         or _HEDGED_AFTER.match(context.following)
         or _REASONING_LINE.match(context.text[line_start : line_start + 40])

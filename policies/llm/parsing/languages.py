@@ -199,7 +199,8 @@ _TOO = re.compile(
     r"\bzu (?=(?:voll|weit|hoch|niedrig|teuer|billig|riskant|gefährlich|eng|lang|langsam|viel)\b)", re.IGNORECASE
 )
 # "therefore go i there", as German and Dutch order their words
-_VERB_FIRST = re.compile(r"\b(choose|go|lower|raise|stay|set|charge|run) i\b", re.IGNORECASE)
+# "wähle ich", but not "i choose i"
+_VERB_FIRST = re.compile(r"(?<!\bi )\b(choose|go|lower|raise|stay|set|charge|run) i\b", re.IGNORECASE)
 # "no voy": "no" is "not" before a verb
 _NEGATED = re.compile(r"\bno (?:elijo|escojo|tomo|voy|quiero|fijo|es|(?=a la\b))", re.IGNORECASE)
 

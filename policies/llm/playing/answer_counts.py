@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 
+_LONGEST_EXAMPLE = 1_000
+
 
 @dataclass(slots=True)
 class CallCounts:
@@ -67,10 +69,36 @@ class CallCounts:
 
 
 @dataclass(slots=True)
+class Unread:
+    """Decisions that fell back for one reason, with the first answer of which none could be read."""
+
+    count: int = 0
+    example: str = ""
+
+
+@dataclass(slots=True)
 class AnswerCounts:
-    """Counts by kind of call, such as `"price"`."""
+    """Counts by kind of call, such as `"price"`.
+
+    Attributes:
+        by_call: the counts.
+        unread: the decisions that fell back, by the status of their last answer.
+    """
 
     by_call: dict[str, CallCounts] = field(default_factory=dict)
+    unread: dict[str, Unread] = field(default_factory=dict)
+
+    def add(self, other: AnswerCounts) -> None:
+        """Add the counts of `other` to these."""
+        for call, counts in other.by_call.items():
+            self.for_call(call).add(counts)
+        for status, unread in other.unread.items():
+            self.note_unread(status, unread.example, unread.count)
+
+    def note_unread(self, status: str, example: str, count: int = 1) -> None:
+        """Count decisions that fell back after an answer of this status; the first answer is the example."""
+        unread = self.unread.setdefault(status, Unread(example=example[:_LONGEST_EXAMPLE]))
+        unread.count += count
 
     def for_call(self, call: str) -> CallCounts:
         """The counts of a kind of call, such as `"price"`; they are made when first asked for."""

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import functools
 import math
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from llm_coop_envs.interface.question import Number, Options
 from llm_coop_envs.policies.llm.parsing import (
+    AMBIGUOUS,
     Choice,
     NumberQuestion,
     OptionQuestion,
@@ -29,6 +31,12 @@ _TOKENS_AROUND, _TOKENS_FURTHER = 32, 12
 _SHORTEST = 20
 # Answers up to this length are cached: they come again and again, from many players or at temperature 0.
 _SHORT = 200
+# "exit number 2": the noun that an option's number stands behind; "2 = left": a number before the option's name
+_NOUN = re.compile(
+    r"\A[^\w{\n]*(?:exit|option|move|step|choice|ausgang|schritt|wahl)\b[^\w\n]*(?:number|no|nr|nummer)?\W*(?=\d)",
+    re.IGNORECASE,
+)
+_NUMBER_LABEL = re.compile(r"\A\W*(\d{1,4}) ?[=:)\],-]")
 _NOTHING_LEGAL: Mapping[str, Any] = {"low": "", "high": "", "integer": False, "allowed": (), "options": ()}
 
 
@@ -149,10 +157,30 @@ class OptionReader(_CachingReader[int]):
     key: str
     question: OptionQuestion
     labels: tuple[str, ...]
+    numbered: bool = False
     kind = "option"
 
     def _read(self, text: str, truncated: bool) -> Reading[int]:
-        return read_option(text, self.question, truncated=truncated)
+        reading = read_option(text, self.question, truncated=truncated)
+        if not self.numbered:
+            return reading
+        if reading.ok:
+            # "2 = left" where 1 is left names two options; the 2 in "left, 2 cells away" only stands beside one.
+            label = _NUMBER_LABEL.match(text)
+            is_another = label is not None and int(label[1]) != reading.value
+            return replace(reading, status=AMBIGUOUS, value=None) if is_another else reading
+        number = read_number(_NOUN.sub("", text), self._numbers, truncated=truncated)
+        if number.value is None:
+            return reading
+        value = int(number.value) if number.ok else None
+        named = frozenset(int(candidate) for candidate in number.named)
+        return Reading(number.status, value, number.rule, number.flags, named)
+
+    @functools.cached_property
+    def _numbers(self) -> NumberQuestion:
+        """The options' numbers, as a question of its own."""
+        numbers = tuple(float(choice.value) for choice in self.question.choices)
+        return NumberQuestion(min(numbers), max(numbers), whole=True, allowed=numbers, key=self.key)
 
     @functools.cached_property
     def legal(self) -> Mapping[str, Any]:
@@ -182,16 +210,17 @@ class MessageReader(Reader[str]):
         return {"type": "string"}
 
 
-def reader_for(question: Number | Options, word: Callable[[str], str]) -> Reader[Any]:
+def reader_for(question: Number | Options, word: Callable[[str], str], *, numbered: bool = False) -> Reader[Any]:
     """The reader of the answers to a question.
 
     Args:
         question: the question.
         word: an option's name in the prompt's language.
+        numbered: whether options also go by the numbers that `step` takes, as in the environment's own texts.
     """
     if isinstance(question, Options):
         options = tuple((option.choice, option.letter, option.name, option.spellings) for option in question.options)
-        return _option_reader(question.name, options, question.known, word)
+        return _option_reader(question.name, options, question.known, word, numbered)
     return _number_reader(question)
 
 
@@ -210,6 +239,7 @@ def _option_reader(
     options: tuple[tuple[int, str, str, tuple[str, ...]], ...],
     all_names: tuple[str, ...],
     word: Callable[[str], str],
+    numbered: bool,
 ) -> OptionReader:
     def spellings(name: str, aliases: tuple[str, ...] = ()) -> tuple[str, ...]:
         # Aliases of one or two letters are for keyboards: in prose they are something else.
@@ -219,4 +249,4 @@ def _option_reader(
     choices = tuple(Choice(choice, spellings(name, aliases), letter) for choice, letter, name, aliases in options)
     labels = tuple(f"{letter}) {word(name)}" if letter else word(name) for _, letter, name, _ in options)
     every = tuple(spelling for name in all_names for spelling in spellings(name))
-    return OptionReader(key, OptionQuestion(choices, every, key=key), labels)
+    return OptionReader(key, OptionQuestion(choices, every, key=key), labels, numbered)

@@ -23,7 +23,7 @@ import yaml
 
 from llm_coop_envs.core.registry import find_scenario, scenarios
 from llm_coop_envs.errors import SettingsError, WordingError
-from llm_coop_envs.interface.wording import MAX_TEMPLATE, PROMPTS, Templates
+from llm_coop_envs.interface.wording import MAX_TEMPLATE, PROMPTS, Templates, read_words, translate_name
 from llm_coop_envs.policies.llm.playing.calls import GENERIC, names, workflow_class
 from llm_coop_envs.policies.llm.playing.personas import ANY, Persona, read_personas
 from llm_coop_envs.util.checks import suggestion
@@ -96,7 +96,12 @@ class Prompts:
         calls = (load(GENERIC) if generic else workflow_class(find_scenario(scenario))).calls
         base = None if pack.base is None else pack.base.prompts(scenario, generic=generic)
         names_by_template = {call.template: call.names for call in calls}
-        self.templates: Templates = Templates(folder, names_by_template, base=None if base is None else base.templates)
+        self.templates: Templates = Templates(
+            folder,
+            names_by_template,
+            base=None if base is None else base.templates,
+            words=read_words(pack.folder_for(scenario)),
+        )
         own = folder / PERSONAS
         self.personas: dict[str, Persona] = {**({} if base is None else base.personas), **pack.personas}
         if own.is_file():
@@ -104,7 +109,7 @@ class Prompts:
 
     def word(self, name: str) -> str:
         """The name of an option in the pack's language."""
-        return self.templates.words.get(name, name)
+        return translate_name(name, self.templates.words)
 
     def persona(self, name: str) -> Persona | None:
         """Find the persona that a setting names.

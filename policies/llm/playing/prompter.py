@@ -128,6 +128,7 @@ class Prompter:
                 counts.retried += 1
                 return Decision(reading, reply.text)
         counts.fallbacks += 1
+        self.counters.note_unread(reading.status, reply.text)
         return Decision(reading, reply.text)
 
     async def words(self, turn: Turn, call: Call, facts: Mapping[str, Any], *, quiet: bool = False) -> str:

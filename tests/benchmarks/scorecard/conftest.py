@@ -19,7 +19,7 @@ def _quiz_is_forgotten():
 def small():
     """A suite of one set of parameters and one seed in each half."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(suite.SIZES, "quick", suite.Size(parameters=1, seeds=1))
+        patch.setitem(suite.SIZES, "quick", suite.Size(public=1, held_out=1, seeds=1))
         yield
 
 

@@ -4,14 +4,13 @@ import pytest
 from invoking import invoke
 
 from llm_coop_envs.benchmarks.scorecard import suite
-from llm_coop_envs.benchmarks.scorecard.card import interval_of_sets, read_card, reliability
-from llm_coop_envs.statistics.intervals import exact_interval, mean_interval
+from llm_coop_envs.benchmarks.scorecard.card import interval_of_sets, read_card, reliability, summarise
 
 
 def test_more_seeds_say_no_more_of_who_plays_alike_in_them(tmp_path, beauty, monkeypatch):
     cards = []
     for seeds in (1, 2):
-        monkeypatch.setitem(suite.SIZES, "quick", suite.Size(parameters=2, seeds=seeds))
+        monkeypatch.setitem(suite.SIZES, "quick", suite.Size(public=1, held_out=4, seeds=seeds))
         folder = tmp_path / str(seeds)
         result = invoke(
             *("bench", "--policy", "follower", "--only", "kbc-deviation", "--quick", "--held-out", 3),
@@ -28,22 +27,26 @@ def test_more_seeds_say_no_more_of_who_plays_alike_in_them(tmp_path, beauty, mon
             assert twice[name][number] == pytest.approx(other[number], abs=1e-12), (name, number)
 
 
-def test_a_rate_of_sets_is_exact_only_where_each_came_to_the_same_throughout():
-    ones = interval_of_sets([[1.0, 1.0]] * 10)
-    assert (ones.mean, ones.low, ones.high) == (1.0, *exact_interval(10, 10))
-    assert ones.low < exact_interval(20, 20)[0]
-    mixed = [[1.0, 1.0]] * 6 + [[0.0, 0.0]] * 4
-    assert interval_of_sets(mixed).low == exact_interval(6, 10)[0]
-    apart = interval_of_sets([[0.0, 1.0], *mixed])
-    assert apart.low == pytest.approx(mean_interval([0.5, *[1.0] * 6, *[0.0] * 4]).low)
+@pytest.mark.parametrize("count", [4, 10, 50])
+def test_sets_at_an_end_and_sets_near_it_leave_the_same_doubt(count):
+    at, near = interval_of_sets([[1.0]] * count), interval_of_sets([[1.0 - 1e-4 * (k % 2)] for k in range(count)])
+    assert near.low == pytest.approx(at.low, abs=0.01)
+    assert at.low < 1.0 - 1.0 / count  # another set may be unlike these
+    assert (at.high, at.mean) == (1.0, 1.0)
+    middle = interval_of_sets([[0.5]] * count)
+    assert middle.low < 0.5 < middle.high
 
 
-def test_where_scores_are_missing_the_score_is_still_their_mean():
-    sets = [[0.2, 0.4], [0.9], [0.5, 0.7]]
-    interval = interval_of_sets(sets)
-    assert interval.mean == pytest.approx((0.2 + 0.4 + 0.9 + 0.5 + 0.7) / 5)
-    assert interval.low < interval.mean < interval.high
-    assert interval_of_sets([[1.0, 1.0], [1.0], [1.0]]).low == exact_interval(3, 3)[0]
+def test_missing_scores_count_as_the_worst_and_as_the_best():
+    rows = [("held_out", f"set{k}", 0, None if k % 2 else 1.0) for k in range(50)]
+    line = summarise([*rows, ("public", "set0", 0, 0.3)])
+    assert (line["score"], line["best"], line["public"]) == (0.5, 1.0, 0.3)
+    assert (line["scored"], line["episodes"]) == (25, 50)
+    assert line["low"] < 0.45
+    assert line["high"] == 1.0
+    nothing = summarise([("held_out", f"set{k}", 0, None) for k in range(50)])
+    assert nothing["score"] is None
+    assert (nothing["low"], nothing["high"]) == (0.0, 1.0)
     assert interval_of_sets([]) is None
     assert interval_of_sets([[0.2, 0.4]]).low is None
 

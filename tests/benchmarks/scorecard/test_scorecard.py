@@ -62,35 +62,35 @@ def test_the_table_names_every_line_and_the_folder_holds_it(rules, small):
         rules,
     )
     assert again.exit_code == 0
-    table = (rules / "scorecard.md").read_text()
+    table = (rules / "scorecard-partial.md").read_text()
     for (tendency, scenario), line in lines(rules).items():
         assert tendency in again.stdout
         assert f"| {tendency} | {scenario} |" in table
         assert line["about"] in table
     assert "No language model is asked" in again.stdout
-    assert "held-out seed 7;" in again.stdout  # read from the folder
+    assert "held-out seed 7, which the tester chose" in again.stdout  # read from the folder
 
 
 def test_a_scorecard_is_made_again_by_verify(rules, tmp_path, small):
     assert invoke("verify", rules).exit_code == 0
     folder = shutil.copytree(rules, tmp_path / "copy")
-    card = json.loads((folder / "scorecard.json").read_text())
-    next(line for line in card["lines"] if line["tendency"] == "honesty")["values"][0][2] = 0.5
-    (folder / "scorecard.json").write_text(json.dumps(card))
+    card = json.loads((folder / "scorecard-partial.json").read_text())
+    next(line for line in card["lines"] if line["tendency"] == "honesty")["values"][0][3] = 0.5
+    (folder / "scorecard-partial.json").write_text(json.dumps(card))
     changed = invoke("verify", folder)
     assert changed.exit_code == 2
-    assert "lines.honesty (bertrand).values.0.2 is 0.5 there and None here" in changed.stderr
-    shutil.copy(rules / "scorecard.json", folder)
-    (folder / "scorecard.md").write_text("better\n")
+    assert "lines.honesty (bertrand).values.0.3 is 0.5 there and None here" in changed.stderr
+    shutil.copy(rules / "scorecard-partial.json", folder)
+    (folder / "scorecard-partial.md").write_text("better\n")
     assert "is not the table of the scorecard" in card_faults(open_run(folder))[0]
-    other = json.loads((rules / "scorecard.json").read_text())
-    other["references"][0]["lines"][0]["score"] = 0.9
-    (folder / "scorecard.json").write_text(json.dumps(other))
-    assert "its rows of other players" in card_faults(open_run(folder))[0]
-    (folder / "scorecard.json").write_text("{}")
+    other = json.loads((rules / "scorecard-partial.json").read_text())
+    other["left_out"] = []
+    (folder / "scorecard-partial.json").write_text(json.dumps(other))
     assert "is not what the episodes make of it" in card_faults(open_run(folder))[0]
-    (folder / "scorecard.json").unlink()
-    assert "scorecard.json: cannot be read" in card_faults(open_run(folder))[0]
+    (folder / "scorecard-partial.json").write_text("{}")
+    assert "is not what the episodes make of it" in card_faults(open_run(folder))[0]
+    (folder / "scorecard-partial.json").unlink()
+    assert "scorecard-partial.json: cannot be read" in card_faults(open_run(folder))[0]
 
 
 def test_parameters_of_another_held_out_seed_are_found(rules, tmp_path, small):
@@ -117,8 +117,8 @@ def test_a_model_is_asked_only_after_all_is_written_down(tmp_path, beauty):
         assert not seen
         stopped = invoke("bench", *where, "--max-calls", 30, "-o", folder)
         assert stopped.exit_code == 130
-        assert not (folder / "scorecard.json").exists()
-        done = invoke("bench", *where, "-o", folder)
+        assert not (folder / "scorecard-partial.json").exists()
+        done = invoke("bench", *where, "--max-calls", 1000, "-o", folder)  # a run keeps its limits
         assert done.exit_code == 0, done.stderr
     preregistration = seen[0]
     assert preregistration["preregistration"] == digest_of(
@@ -131,7 +131,7 @@ def test_a_model_is_asked_only_after_all_is_written_down(tmp_path, beauty):
     assert checked.exit_code == 0, checked.stderr
     assert "were played again" in checked.stdout
     by_line = lines(folder)
-    assert by_line["understanding", "kbc"]["episodes"] == 2
+    assert by_line["understanding", "kbc"]["episodes"] == 1
     assert by_line["competence", "kbc"]["competency"] == min(
         by_line["competence", "kbc"]["legal"], by_line["understanding", "kbc"]["score"]
     )
@@ -168,7 +168,7 @@ def test_a_policy_of_ones_own_is_asked_too_and_lies_are_found(tmp_path, beauty, 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("--policy", "level_k", "--suite-version", 99), "has version 2 of the suite"),
+        (("--policy", "level_k", "--suite-version", 99), "has version 3 of the suite"),
         ((), "who is tested? Give --policy NAME, or --model NAME"),
         (("--policy", "nobody"), "plays nothing of the suite"),
         (("--policy", "level_k", "--temperature", 0.5), "--temperature: for whom?"),

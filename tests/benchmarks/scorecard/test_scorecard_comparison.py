@@ -6,6 +6,10 @@ import shutil
 import pytest
 from invoking import assert_sentence, invoke
 
+from llm_coop_envs.benchmarks.scorecard.card import FORMAT
+from llm_coop_envs.benchmarks.scorecard.comparison import simulated_power
+from llm_coop_envs.benchmarks.scorecard.suite import VERSION
+from llm_coop_envs.statistics.power import power_of
 from llm_coop_envs.storage.folder import digest_of
 
 
@@ -19,7 +23,7 @@ def card(tmp_path):
                 "tendency": tendency,
                 "scenario": "kbc",
                 "values": [
-                    [f"kbc-a-held_out{k}", 100 * held_out + seed, value]
+                    ["held_out", f"kbc-a-held_out{k}", 100 * held_out + seed, value]
                     for k, value in enumerate(scores)
                     for seed in range(seeds)
                 ],
@@ -29,7 +33,10 @@ def card(tmp_path):
         content = {
             "references": [],
             "suite": "scorecard",
-            "version": 1,
+            "format": FORMAT,
+            "version": VERSION,
+            "size": "full",
+            "left_out": [],
             "sha256": "a" * 64,
             "held_out": held_out,
             "lines": lines,
@@ -78,7 +85,9 @@ def test_nothing_is_named_where_nothing_differs(card):
 
 def test_scorecards_of_different_suites_are_not_compared(card):
     first = card("a.json", {"honesty": LOW})
-    assert_sentence(invoke("compare", first, card("b.json", {"honesty": LOW}, version=2)), "version 2 here, 1 there")
+    assert_sentence(
+        invoke("compare", first, card("b.json", {"honesty": LOW}, version=2)), "is of version 2 of the suite"
+    )
     other = card("c.json", {"honesty": LOW}, sha256="b" * 64)
     assert_sentence(invoke("compare", first, other), "was played with another suite")
 
@@ -97,10 +106,41 @@ def test_too_few_sets_are_a_sentence(card):
         invoke("compare", few, card("b.json", {"honesty": HIGH[:4]})), "too few sets of parameters", "without --quick"
     )
     none = card("c.json", {"honesty": [None, None]})
-    assert_sentence(invoke("compare", few, none), "no line has two with scores, or more, in both")
+    assert_sentence(invoke("compare", few, none), "too few sets of parameters")
+    alone = card("d.json", {"honesty": [0.5]})
+    assert_sentence(invoke("compare", few, alone), "no line has two with scores, or more, in both")
+
+
+def test_power_is_stated_and_partial_cards_are_named(card):
+    first, second = card("a.json", {"honesty": LOW}), card("b.json", {"honesty": HIGH}, size="quick")
+    output = " ".join(invoke("compare", first, second).stdout.split())
+    assert "Power of one test in 1 with 20 pairs: " in output
+    assert f"{simulated_power(1.0, (20,), 1):.0%} at d = 1 " in output
+    assert "b.json is a partial scorecard: the size is quick." in output
+    assert "a.json is a partial" not in output
+
+
+def test_power_is_that_of_the_test_that_is_used():
+    assert simulated_power(0.0, (20,), 1) < 0.1
+    assert simulated_power(1.0, (20,), 1) == pytest.approx(power_of(1.0, 20), abs=0.05)
+    assert simulated_power(1.0, (8,), 25) == 0.0  # eight pairs reach 0.008 at best, and 0.002 is needed
 
 
 def test_a_run_is_no_scorecard(everything, rules, tmp_path):
     assert_sentence(invoke("compare", rules, everything), "is no scorecard")
     copy = shutil.copytree(rules, tmp_path / "copy")
-    assert "17 lines have too few sets to tell" in invoke("compare", rules, copy).stdout
+    assert_sentence(invoke("compare", rules, copy), "too few sets of parameters")
+
+
+def test_sets_that_are_shared_in_part_are_no_pairs(card):
+    """Pairs of the shared sets alone would leave half of both scorecards out."""
+    path = card("b.json", {"honesty": HIGH})
+    content = json.loads(path.read_text())
+    del content["check"]
+    for line in content["lines"]:
+        for row in line["values"][:10]:
+            seed = next(place for place, cell in enumerate(row) if type(cell) is int)
+            row[seed] += 1_000
+    path.write_text(json.dumps({**content, "check": digest_of(content)}))
+    output = invoke("compare", card("a.json", {"honesty": LOW}), path).stdout
+    assert "20 and 20 sets of parameters, unpaired" in output

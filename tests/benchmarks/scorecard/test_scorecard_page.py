@@ -10,6 +10,7 @@ import numpy as np
 from llm_coop_envs.benchmarks.scorecard.references import RECORDED, references
 from llm_coop_envs.benchmarks.scorecard.suite import NAME, VERSION, all_scorecard_tasks, parts, suite_hash
 from llm_coop_envs.benchmarks.scorecard.tasks import TENDENCIES
+from llm_coop_envs.kbc.faces.scorecard import READERS_THEMSELVES
 from llm_coop_envs.kbc.reference import distances, nyt_density
 
 ROOT = Path(__file__).parents[3]
@@ -52,7 +53,13 @@ def reference_table():
         for row in rows
     ]
     head = [f"| tendency | scenario | {' | '.join(names)} |", "|---" * (2 + len(names)) + "|"]
-    return "\n".join([*head, *body, "", *sources])
+    former = [
+        f"- **{row['name']}** was played in version {row['version']}, not in this one, and is in no table: "
+        f"`{row['command']}`, {row['date']}"
+        for row in json.loads(RECORDED.read_text())
+        if row["sha256"] != suite_hash()
+    ]
+    return "\n".join([*head, *body, "", *sources, *former])
 
 
 GENERATED = {"SUITE": suite_line, "TASKS": tasks_table, "REFERENCES": reference_table}
@@ -70,9 +77,10 @@ def test_version_tasks_and_rows_are_those_of_the_suite():
 
 def test_rows_were_played_in_this_version_and_say_how():
     rows = json.loads(RECORDED.read_text())
-    assert {"random", "rules", "Q-learning"} <= {row["name"] for row in rows}
+    of_now = {row["name"] for row in rows if (row["version"], row["sha256"]) == (VERSION, suite_hash())}
+    assert {"random", "rules"} <= of_now
+    assert all(row["version"] < VERSION for row in rows if row["name"] not in of_now)
     for row in rows:
-        assert (row["version"], row["sha256"]) == (VERSION, suite_hash())
         assert row["command"].startswith("llm-coop bench --")
         assert re.fullmatch(r"20\d\d-\d\d-\d\d", row["date"])
         assert "numpy" in row["versions"]
@@ -91,6 +99,7 @@ def test_what_people_themselves_would_score():
         if (row["name"], line["tendency"]) == ("random", "likeness to people")
     )
     sentence = f"come to {come_to:.2f} on average. That, and random play's {random:.2f},"
+    assert f"{come_to:.2f}" == f"{READERS_THEMSELVES:.2f}"
     assert sentence in PAGE.read_text(encoding="utf-8")
 
 

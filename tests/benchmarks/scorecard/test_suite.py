@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
+from llm_coop_envs.benchmarks.scorecard.registration import make_preregistration
 from llm_coop_envs.benchmarks.scorecard.suite import (
     HELD_OUT,
     PUBLIC,
     SIZES,
     VERSION,
     all_scorecard_tasks,
-    make_preregistration,
     make_suite,
     parts,
     suite_hash,
@@ -23,6 +23,7 @@ from llm_coop_envs.studies.seating import GivenPlayer
 #: Whoever changes what is asked makes a new version, and records the reference rows anew.
 HASHES = {
     1: "84e87abf5d7e1170e0202a5cf693f27965e0123216de0d5b72f4dacbf7d9603f",
+    3: "e12503c4721eb3724804759632a683feba526897781bdac6056ea0e413ef3e00",
     2: "589d25c21c80ea80a514a9029e652c5ab34688ecfcd3f592ed924691290aebd6",
 }
 
@@ -128,6 +129,9 @@ def test_some_tasks_are_chosen_by_name():
     made_suite = make_suite(candidates("level_k"), 1, "quick", ["kbc-alone", "kbc-s*"])
     assert {part.label for part in made_suite.parts} == {"kbc-alone", "kbc-silent"}
     assert "the tasks bertrand-rules, " in made_suite.left_out[0]
+    assert "kbc-rules" not in made_suite.left_out[0]  # always asked, if there is somebody to ask
+    asked = make_suite(candidates("level_k", "random"), 1, "quick", ["kbc-alone"])
+    assert {part.label for part in asked.parts} == {"kbc-rules", "kbc-alone"}
     assert suite_of(make_preregistration(made_suite, "analysis")).study.digest == made_suite.study.digest
     with pytest.raises(StudyError, match="--only 'kbc-none': fits no task of the suite; it has bertrand-rules"):
         make_suite(candidates("level_k"), 1, "quick", ["kbc-none"])

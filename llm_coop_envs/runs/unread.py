@@ -1,0 +1,146 @@
+"""Which conditions' answers cannot be read: while a run is played, and when it is done."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from llm_coop_envs.policies import Policy
+from llm_coop_envs.policies.llm.parsing.answer_reading import EMPTY, REFUSED, TRUNCATED
+from llm_coop_envs.policies.llm.playing.answer_counts import AnswerCounts
+from llm_coop_envs.policies.llm.playing.policy import LLMPolicy
+from llm_coop_envs.runs.folder import Run
+from llm_coop_envs.storage.parquet import read_rows
+
+#: The share of fallbacks, or of unreadable answers, above which a condition is no result of its model.
+INVALID_ABOVE = 0.05
+#: So many decisions of a condition have to end before anything is said of it.
+ENOUGH = 20
+_LONGEST_EXAMPLE = 120
+_CURES = {
+    TRUNCATED: "allow longer answers: max_tokens in a file for --parameters",
+    REFUSED: "another --model or another --pack may answer",
+    EMPTY: "look whether the server answers at all (llm-coop transcript), or choose another --model",
+}
+
+
+def why_invalid(calls: Mapping[str, Mapping[str, float]], threshold: float = INVALID_ABOVE) -> str:
+    """Why a condition is invalid; empty if it is not.
+
+    Args:
+        calls: by kind of call the counts `asked`, `requests`, `fallbacks` and `unreadable`.
+        threshold: the share above which it is.
+    """
+    names = ("asked", "requests", "fallbacks", "unreadable")
+    whole = {name: sum(counts[name] for counts in calls.values()) for name in names}
+    parts = [("of all decisions", whole), *((f"of '{call}'", counts) for call, counts in sorted(calls.items()))]
+    for what, counts in parts:
+        if passes(counts["fallbacks"], counts["asked"], threshold):
+            share = share_text(counts["fallbacks"], counts["asked"])
+            return f"{share} {what} were taken by a fallback, because no answer could be read"
+    for what, counts in parts:
+        if passes(counts["unreadable"], counts["requests"], threshold):
+            return f"{share_text(counts['unreadable'], counts['requests'])} of the answers ({what[3:]}) were unreadable"
+    return ""
+
+
+def passes(part: float, whole: float, threshold: float) -> bool:
+    """Whether a share is above a threshold; nothing of nothing is not."""
+    return whole > 0 and part / whole > threshold
+
+
+def share_text(part: float, whole: float) -> str:
+    """A share in per cent, as texts show it."""
+    share = part / whole
+    return f"{share:.0%}" if share >= 0.1 or share == 0 else f"{share:.1%}" if share >= 0.001 else "under 0.1%"
+
+
+def invalid_conditions(run: Run) -> dict[str, str]:
+    """Why each invalid condition of a complete run is one, by its name."""
+    path = run.folder / "answers.parquet"
+    sums: dict[str, dict[str, dict[str, float]]] = {}
+    for row in read_rows(path) if path.is_file() else ():
+        counts = sums.setdefault(row["condition"], {}).setdefault(row["call"], {})
+        for name in ("asked", "requests", "fallbacks", "unreadable"):
+            counts[name] = counts.get(name, 0) + (row.get(name) or 0)
+    return {condition: why for condition, calls in sums.items() if (why := why_invalid(calls))}
+
+
+class UnreadAnswers:
+    """What became of the answers of a session, by condition; episodes that are being played count too."""
+
+    def __init__(self) -> None:
+        self._over: dict[str, AnswerCounts] = {}
+        self._playing: dict[Any, tuple[str, Sequence[LLMPolicy]]] = {}
+        self._asks_for_objects: set[str] = set()
+
+    def begin(self, task: Any, condition: str, policies: Iterable[Policy]) -> None:
+        """Follow an episode's policies."""
+        models = [policy for policy in policies if isinstance(policy, LLMPolicy)]
+        self._playing[task] = condition, models
+        if any(policy.settings.answers == "json" for policy in models):
+            self._asks_for_objects.add(condition)
+
+    def end(self, task: Any) -> None:
+        """Keep an episode's counts; it is over, or another part plays it now. Once more changes nothing."""
+        condition, models = self._playing.pop(task, ("", ()))
+        for policy in models:
+            self._over.setdefault(condition, AnswerCounts()).add(policy.counters)
+
+    def by_condition(self) -> dict[str, AnswerCounts]:
+        """The counts of all conditions so far."""
+        counts: dict[str, AnswerCounts] = {}
+        for condition, over in self._over.items():
+            counts.setdefault(condition, AnswerCounts()).add(over)
+        for condition, models in self._playing.values():
+            for policy in models:
+                counts.setdefault(condition, AnswerCounts()).add(policy.counters)
+        return counts
+
+    def line(self) -> str:
+        """The shares of repairs and fallbacks, for the progress line; empty if there were none."""
+        totals = [counts.total() for counts in self.by_condition().values()]
+        ended = sum(total.ended for total in totals)
+        counted = {
+            "repaired": sum(total.repaired + total.retried for total in totals),
+            "fallbacks": sum(total.fallbacks for total in totals),
+        }
+        return ", ".join(f"{share_text(count, ended)} {name}" for name, count in counted.items() if count)
+
+    def rates(self) -> dict[str, int]:
+        """Counts of questions, repairs and fallbacks in the episodes that are being played."""
+        totals = [policy.counters.total() for _, models in self._playing.values() for policy in models]
+        return {name: sum(getattr(total, name) for total in totals) for name in ("asked", "repaired", "fallbacks")}
+
+    def invalid(self, *, without: Collection[str] = (), enough: int = ENOUGH) -> dict[str, str]:
+        """Why each condition above the limit is invalid, by its name.
+
+        Args:
+            without: conditions that are not looked at.
+            enough: kinds of call with fewer decisions are not looked at.
+        """
+        reasons = {}
+        for condition, counts in self.by_condition().items():
+            # A decision still being made is asked for and may yet be read.
+            calls = {
+                call: {**asdict(one), "asked": one.ended} for call, one in counts.by_call.items() if one.ended >= enough
+            }
+            if condition not in without and (why := why_invalid(calls)):
+                reasons[condition] = why
+        return reasons
+
+    def warn(self, condition: str, why: str) -> str:
+        """The warning of a condition above the limit: the commonest reason, an example, and what helps."""
+        unread = self.by_condition()[condition].unread
+        sentence = f"Condition '{condition}' becomes invalid: {why}"
+        status = max(unread, key=lambda name: unread[name].count, default="")
+        if status:
+            example = " ".join(unread[status].example.split())
+            if len(example) > _LONGEST_EXAMPLE:
+                example = f"{example[:_LONGEST_EXAMPLE]}..."
+            sentence += f". Most are {status}" + (f', such as "{example}"' if example else "")
+        objects = "ask for objects in a new run with --answers json"
+        another = "choose another --model; this one already answers in objects"
+        default = another if condition in self._asks_for_objects else objects
+        return f"{sentence}. What helps: {_CURES.get(status, default)}"

@@ -1,0 +1,48 @@
+"""A little of `make fuzz`, for every loader and reader; and what it has found."""
+
+import fuzzing
+import pytest
+
+from llm_coop_envs.errors import LlmCoopError, StudyError
+from llm_coop_envs.studies.study import load_study
+
+NAMES = (
+    *("run.json", "events", "events, lines", "journal", "study", "study, values", "pack", "population", "prices"),
+    *("network", "Q table", "tabular", "control"),
+)
+
+
+@pytest.fixture(scope="module")
+def targets(tmp_path_factory):
+    return fuzzing.make_targets(tmp_path_factory.mktemp("fuzz")).all()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_error_but_our_own(targets, name):
+    strategy, read = targets[name]
+    counts, found = fuzzing.fuzz(name, strategy, read, 0.5)
+    assert counts["inputs"] > 0
+    assert not found, "\n".join(found.values())
+
+
+@pytest.mark.parametrize("name", ["study", "pack", "population", "prices"])
+def test_brackets_are_refused(targets, name):
+    with pytest.raises(LlmCoopError):
+        targets[name][1](b"[" * 100_000)
+
+
+@pytest.mark.parametrize("content", [b'{"name": "0123456789abcdef"}', b'{"name": [], "host": {}}', b"[" * 100_000])
+def test_a_session_that_is_none_is_nobody(targets, content):
+    targets["control"][1](content)
+
+
+@pytest.mark.parametrize("options", ["step: x", "preset: [1]"])
+def test_study_options_of_another_type(tmp_path, options):
+    path = tmp_path / "s.yaml"
+    path.write_text(
+        "name: s\nconditions:\n  - name: a\n    scenario: bertrand\n    "
+        + (f"{options}\n" if options.startswith("preset") else f"settings: {{{options}}}\n")
+        + "    policies: price_matching\n    episodes: 1\n"
+    )
+    with pytest.raises(StudyError, match="line"):
+        load_study(str(path))
