@@ -50,7 +50,7 @@ test-all: $(VENV)/.dev
 	$(BIN)/python -m pytest -q -n auto --dist loadfile
 
 # Runs of several parts in simulated worlds, with every fault; 20 minutes of a core. SIMULATED=100000 plays more seeds.
-SIMULATED ?= 40000
+SIMULATED ?= 38000
 simulate: $(VENV)/.dev
 	PYTHONPATH=tests/tools $(BIN)/python -W ignore tests/tools/simulated_runs.py $(SIMULATED)
 

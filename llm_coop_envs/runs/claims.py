@@ -44,7 +44,7 @@ class Claims:
         self._lost: set[Task] = set()
         self._tasks = {f"{one.name}/{seed}": (i, seed) for i, one in enumerate(run.conditions) for seed in one.seeds}
         self._heart: contextlib.ExitStack | None = None
-        self.on_loss: Callable[[Task], None] = lambda _: None
+        self.on_loss: Callable[[Task], object] = lambda _: None
 
     def take_over(self, tasks: Sequence[Task], say: Callable[[str], None] = lambda _: None) -> None:
         """Claim what parts have begun that are gone; to be called before the journal is read.

@@ -125,10 +125,9 @@ class Client:
 class Access:
     """Opens the chat of a part as `open_chat` does, without prices."""
 
-    at_once = 3
-
     def __init__(self, study, session):
         self.study, self.session = study, session
+        self.at_once = study.at_once
 
     @contextlib.asynccontextmanager
     async def open(self, folder, endpoints, notify, claim):
@@ -226,6 +225,7 @@ class Study:
         self.world.before_move = self.check_written
         questions = len(SEEDS) * sum(1 + step % 2 for step in range(STEPS))
         self.budget = self.world.draw.choice((None, None, questions + 4, questions - 3, questions - 6))
+        self.at_once = self.world.draw.choice((1, 1, 2, 3))  # with 3, the first part takes all episodes
         self.lost_calls, self.late = 0, self.world.late
 
     def play(self):
@@ -306,7 +306,11 @@ class Study:
         session, world = attempt["session"], self.world
         name, seed = session.process.name, int(attempt["text"].split()[0].partition("/")[2])
         paused = session.paused_at
-        if paused is not None and world.now > paused + TICK + 1 and session.process.frozen < paused:
+        if (
+            paused is not None
+            and world.now > paused + TICK + 1 + 40 * world.op_seconds
+            and session.process.frozen < paused
+        ):
             self.broken(f"{name} asks although it is paused")
         other = self.other_holder(session, seed)
         if other is not None:

@@ -18,7 +18,7 @@ from pathlib import Path
 from llm_coop_envs.storage.files import cannot_write
 from llm_coop_envs.storage.machine import Machine
 
-OP_SECONDS = 0.002  # an operation of the file system takes up to so long
+OP_SECONDS = (0.002, 0.002, 0.3)  # an operation of the file system takes up to so long, by world
 FOREVER = 1e9
 
 
@@ -102,6 +102,7 @@ class World:
         self.has_locks = draw() < 0.7
         self.skew = {host: self.draw.choice((0.0, 0.0, 600.0, -600.0)) for host in "xyz"}
         self.stamps_of_clients = draw() < 0.3
+        self.op_seconds = self.draw.choice(OP_SECONDS)
         self.restless = self.draw.choice((0.02, 0.1, 0.3))
         self.ended = threading.Event()
 
@@ -149,7 +150,7 @@ class World:
         """An operation: time passes, and somebody else may be next."""
         if process.killed:
             raise KilledError
-        self.now += OP_SECONDS * self.draw.random()
+        self.now += self.op_seconds * self.draw.random()
         if self.draw.random() < self.restless or process.frozen > self.now:
             self.hand_over_at(process, self.now)
 
