@@ -118,7 +118,7 @@ def test_a_model_is_asked_only_after_all_is_written_down(tmp_path, beauty):
         stopped = invoke("bench", *where, "--max-calls", 30, "-o", folder)
         assert stopped.exit_code == 130
         assert not (folder / "scorecard.json").exists()
-        done = invoke("bench", *where, "-o", folder)
+        done = invoke("bench", *where, "--max-calls", 10_000, "-o", folder)
         assert done.exit_code == 0, done.stderr
     preregistration = seen[0]
     assert preregistration["preregistration"] == digest_of(
