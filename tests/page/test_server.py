@@ -404,3 +404,20 @@ def test_without_a_browser_the_address_is_said(runs, tmp_path):
 def test_without_aiohttp_the_extra_is_named(runs, monkeypatch):
     monkeypatch.setitem(sys.modules, "aiohttp", None)
     assert_sentence(invoke("view", runs), "needs the extra 'view'")
+
+
+def test_an_overlong_address_prints_no_traceback(tmp_path, capfd):
+    async def knock():
+        server = PageServer(tmp_path)
+        async with server.serving() as address:
+            port = int(address.split(":")[2].split("/")[0])
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(b"GET /" + b"a" * 20_000 + b" HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+            line = await reader.readline()
+            writer.close()
+            return line
+
+    assert b" 400 " in asyncio.run(knock())
+    shown = capfd.readouterr()
+    assert "Traceback" not in shown.err + shown.out
+    assert "aaaa" not in shown.err

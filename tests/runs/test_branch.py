@@ -135,7 +135,7 @@ def test_a_run_that_is_not_finished_is_continued_where_it_has_the_round(tmp_path
         assert "are left out" in plan.left_out
         assert 0 < len(plan.prefixes) < 4
         asked = sum(server.asked.values())
-        run_study(study_with_model(STUDY), part, access=asking(server))
+        run_study(study_with_model(STUDY), part, access=asking(server, budget=Budget(calls=10_000)))
         assert (
             plan_branch(part, AT, arms, lambda study: study).prefixes
             == plan_branch(source, AT, arms, lambda study: study).prefixes

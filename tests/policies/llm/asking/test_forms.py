@@ -144,3 +144,12 @@ def test_without_a_schema_no_form_is_looked_for(tmp_path):
                 assert chat.counters.forms == {}
 
     asyncio.run(go())
+
+
+@pytest.mark.parametrize("status", [400, 422])
+def test_a_refusal_that_names_nothing_known_blames_no_sampling_settings(tmp_path, status):
+    server = HostileServer(lambda body, time: error(status, "the moon is in the seventh house"))
+    found, _ = play(tmp_path, server)
+    assert all(isinstance(one, EndpointStopped) for one in found)
+    assert "sampling settings" not in str(found[0])
+    assert "look into the server's own log" in str(found[0])
