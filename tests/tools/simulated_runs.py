@@ -46,6 +46,7 @@ SEEDS = (0, 1, 2)
 STEPS = 3
 TICK = 5.0  # seconds between looks of a part at what users want
 CALM = 400.0  # seconds after which nothing goes wrong any more
+ENDLESS = 5000.0  # by then everybody has ended
 ENDPOINT = Endpoint(model="m", base_url="http://127.0.0.1:1/v1")
 CONDITION = SimpleNamespace(name="c", seeds=SEEDS, asks_a_model=True)
 
@@ -58,11 +59,13 @@ class BrokenError(AssertionError):
 def shorter_bookkeeping():
     """What costs much time and decides nothing: looks several times a second, and megabytes of marks."""
     saved = [(room, name, getattr(room, name)) for room, name in (
-        (side_by_side, "TICK_SECONDS"), (side_by_side, "play_episode"), (shared_ledger, "_LOOK"),
+        (side_by_side, "TICK_SECONDS"),
+            (side_by_side, "LOOK_SECONDS"), (side_by_side, "play_episode"), (shared_ledger, "_LOOK"),
         (records, "_BLOOM_BITS"), (steering, "describe_devices"), (sys, "unraisablehook"),
         (side_by_side, "rare_garbage_collection"),
     )]  # fmt: skip
     side_by_side.TICK_SECONDS, side_by_side.play_episode = TICK, play_episode
+    side_by_side.LOOK_SECONDS = 1.0
     shared_ledger._LOOK, records._BLOOM_BITS = TICK, 1 << 12
     steering.describe_devices, sys.unraisablehook = list, lambda _: None
     side_by_side.rare_garbage_collection = contextlib.nullcontext
@@ -289,7 +292,12 @@ class Study:
         for session in self.sessions:
             session.process.frozen = 0.0
             session.steering.paused = False
-        if any(not one.process.over for one in self.sessions):
+        running = [one.process for one in self.sessions if not one.process.over]
+        if running and self.world.now > ENDLESS:
+            self.broken(f"{running[0].name} does not end")
+            for process in running:
+                self.world.kill(process)
+        elif running:
             self.world.at(60, self.finish)
         elif len(self.written) < len(SEEDS) and sum(one.part == "z" for one in self.sessions) < 3:
             Session(self, "z", "z", 3)
