@@ -15,7 +15,7 @@ from llm_coop_envs.reports.measure_tables import measures_table
 from llm_coop_envs.reports.run_sections import read_run
 from llm_coop_envs.runs.folder import open_run
 from llm_coop_envs.runs.runner import run_study
-from llm_coop_envs.statistics.intervals import mean_interval
+from llm_coop_envs.statistics.intervals import COUNT, FROM_0, YES_OR_NO, mean_interval
 
 TOY = """\
 name: toys
@@ -52,6 +52,7 @@ MEASURES = Measures(
     episode=episode_metrics,
     rounds=round_rows,
     about={"rounds": "Rounds that were settled, a count from 0.", "seed_*": "Twice the seed, from 0."},
+    ranges={"rounds": COUNT, "seed_twice": FROM_0, "odd": YES_OR_NO, "level": FROM_0},
     headline=("seed_twice", "odd"),
 )
 SCENARIO = Scenario(
@@ -82,10 +83,11 @@ def test_the_report_shows_headline_measures_and_definitions(played):
     (table,) = toy.tables()
     assert table.head == ["", "seed_twice", "odd"]
     assert [row.below for row in table.rows] == ["scripted, n = 3, 1 distinct", "scripted, n = 2, 1 distinct"]
-    found = mean_interval([2, 4, 6])
-    assert table.rows[0].cells[0].text == "4.00"
-    assert found.low < 0  # but twice a seed cannot be, and its definition says so
-    assert table.rows[0].cells[0].below == f"0.00 to {found.high:.2f}"
+    assert table.rows[0].cells[0].text == "4.0"
+    assert mean_interval([2, 4, 6]).low < 0  # but twice a seed cannot be, and its range says so
+    interval = mean_interval([2, 4, 6], FROM_0)
+    assert interval.low > 0
+    assert table.rows[0].cells[0].below == f"{interval.low:.1f} to {interval.high:.1f}"
     assert any(note == "seed_twice: Twice the seed, from 0." for note in table.notes)
     definitions = {row.name: row.below for row in measures_table(toy, []).rows}
     assert definitions["rounds"] == "Rounds that were settled, a count from 0."
@@ -103,7 +105,10 @@ def test_measures_are_drawn_round_by_round(played):
     (drawing,) = section.rounds()
     # Headline columns first; what holds words or nothing is left out.
     assert [axes.get_title(loc="left") for axes in drawing.figure.axes[:2]] == ["odd", "level"]
-    loud, short = drawing.figure.axes[1].lines
+    # The mean of each arm comes last; before it, few episodes are drawn one by one.
+    lines = drawing.figure.axes[1].lines
+    assert len(lines) == 3 + 1 + 2 + 1
+    loud, short = lines[3], lines[6]
     assert loud.get_xydata().tolist() == [[i, 6.0] for i in range(4)]
     assert short.get_xydata().tolist() == [[i, 6.0] for i in range(2)]
 

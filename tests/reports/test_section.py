@@ -16,11 +16,15 @@ from llm_coop_envs.statistics.intervals import mean_interval
 
 
 def sections_of(run):
-    return {section.scenario.name: section for section in read_run(run)[0]}
+    sections = {section.scenario.name: section for section in read_run(run)[0]}
+    for section in sections.values():
+        section.source = run.manifest.get("source", "")
+    return sections
 
 
 PUBLISHED = """\
 name: published
+source: Wu et al. 2024, Figures 4, 5 and 17
 conditions:
   - {name: kbc, scenario: kbc, preset: two_thirds, policies: poisson, seeds: [0]}
   - {name: kbc-half, scenario: kbc, preset: half, policies: poisson, seeds: [0]}
