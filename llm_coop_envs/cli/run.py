@@ -82,6 +82,9 @@ def run_command(
     plan = options.study(
         study_of(open_run(path), reached=not reachable) if continued else load_study(study, options.seed)
     )
+    if continued:
+        for condition in plan.conditions:  # what may not be loaded is told before anything is played
+            condition.spec.environment(**condition.settings)
     if dry:
         from llm_coop_envs.cli.dry import show_episode
 

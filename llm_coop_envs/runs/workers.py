@@ -19,7 +19,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from llm_coop_envs.core.registry import register, registered
-from llm_coop_envs.errors import LlmCoopError, RunError
+from llm_coop_envs.errors import LlmCoopError, RunError, TrustError
 from llm_coop_envs.runs.control import answer_orders, socket_path
 from llm_coop_envs.runs.episode import play_episode
 from llm_coop_envs.runs.folder import Run
@@ -209,7 +209,7 @@ def _play_one(loop: asyncio.AbstractEventLoop, run: Run, task: Task, steering: S
         with steering.follow_episode(f"{condition.name}/{seed}") as follow:
             played = run_coroutine(play_episode(run.manifest["seed"], condition, seed, on_step=follow), loop)
         files = run.write_events(condition.name, seed, played)
-    except RunError:
+    except (RunError, TrustError):
         raise
     except Exception as error:
         raise record_failure(run, condition, seed, error) from error

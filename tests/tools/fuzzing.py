@@ -6,6 +6,7 @@
 import contextlib
 import json
 import random
+import resource
 import sys
 import tempfile
 import time
@@ -30,6 +31,7 @@ from llm_coop_envs.storage.folder import CHECK, digest_of
 from llm_coop_envs.studies.study import load_study
 
 HOME = Path(__file__).parents[2]
+MEMORY = 6 << 30
 # What mistakes are made of: signs and values at the edges of what is expected.
 EDGES = st.sampled_from(
     [None, True, -1, 0, 1, 2**63, 2**100, 0.5, float("inf"), "", "x", "a\0b", "\ud800", "all", [], [1], {}, {"a": 1}]
@@ -236,6 +238,8 @@ def make_targets(folder):
 
 def main(seconds, *names):
     failures = 0
+    # What asks for all memory is a failure of its own, and not the machine's end.
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     with tempfile.TemporaryDirectory() as place:
         for name, (strategy, read) in make_targets(Path(place)).all().items():
             if names and name not in names:
