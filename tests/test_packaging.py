@@ -214,7 +214,7 @@ def test_exported_errors_all_derive_from_one():
     from llm_coop_envs import errors
 
     found = [e for _, e in inspect.getmembers(errors, inspect.isclass) if e.__module__ == errors.__name__]
-    assert len(found) == 12
+    assert len(found) == 13
     assert all(issubclass(e, errors.LlmCoopError) for e in found)
     for error in found:
         assert error.__name__ in errors.__doc__ or error is errors.LlmCoopError

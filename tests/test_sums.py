@@ -14,6 +14,13 @@ ROOMS = (
 """What plays, measures, compares and reports."""
 
 WHOLE_NUMBERS: dict[str, tuple[str, ...]] = {
+    "llm_coop_envs/runs/unread.py": (
+        "sum((counts[name] for counts in calls.values()))",
+        "sum((total.ended for total in totals))",
+        "sum((total.repaired + total.retried for total in totals))",
+        "sum((total.fallbacks for total in totals))",
+        "sum((getattr(total, name) for total in totals))",
+    ),
     "baselines/deep/network.py": ("sum((name.startswith('w') for name in arrays))",),
     "baselines/q_learning/analyse/entry_measures.py": ("sum((row['converged'] for row in rows))",),
     "baselines/q_learning/learn/initial.py": (
@@ -50,7 +57,7 @@ WHOLE_NUMBERS: dict[str, tuple[str, ...]] = {
         "sum((arm.choices for arm in arms))",
         "sum((arm.flagged for arm in arms))",
     ),
-    "llm_coop_envs/runs/claims.py": ("sum((holder is not None and holder.lives for holder in holders))",),
+    "llm_coop_envs/runs/claims.py": ("sum((one is not None and one.lives for one in holders))",),
     "llm_coop_envs/runs/cost.py": ("sum((row.episodes for row in rows))", "sum((row.played for row in rows))"),
     "llm_coop_envs/runs/remaining.py": ("sum(self._left)",),
     "llm_coop_envs/runs/side_by_side.py": ("sum((getattr(counters, name) for counters in counts))",),

