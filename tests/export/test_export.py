@@ -66,7 +66,8 @@ def test_the_code_book_says_units(everything, tmp_path):
     assert book["episodes", "together_share"]["unit"] == "share"
     assert (
         book["episodes", "mean_price"]["meaning"]
-        == "Mean price of all firms over all rounds (without those whose prices were laid down), in units of price, from 0."
+        == "Mean price of all firms over all rounds (without those whose prices were laid down), in units of "
+        "price, from 0."
     )
 
 
