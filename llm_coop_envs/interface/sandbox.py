@@ -78,6 +78,6 @@ def is_shown(kind: Any, attribute: str) -> bool:
             return attribute in methods
     if dataclasses.is_dataclass(kind) and attribute in {field.name for field in dataclasses.fields(kind)}:
         return True
-    if issubclass(kind, tuple) and attribute in getattr(kind, "_fields", ()):
+    if issubclass(kind, tuple) and attribute in getattr(kind, "_fields", ()):  # pyright: ignore[reportArgumentType]
         return True
     return isinstance(getattr(kind, attribute, None), property | functools.cached_property)

@@ -28,25 +28,31 @@ class DeliverySettings(Protocol):
     @property
     def delivery(self) -> str:
         """The treatment's name."""
+        ...
 
     @property
     def delivery_share(self) -> float:
         """The share of messages that are treated."""
+        ...
 
     @property
     def delivery_delay(self) -> int:
         """The number of rounds by which delayed messages are late."""
+        ...
 
     @property
     def delivery_text(self) -> str:
         """The neutral sentence."""
+        ...
 
     @property
     def delivery_by(self) -> str:
         """The paraphrasing function."""
+        ...
 
     def reach(self, name: str) -> list[Any]:
         """All values that a setting may have in the course of an episode."""
+        ...
 
 
 def check_delivery(settings: DeliverySettings) -> None:

@@ -43,21 +43,26 @@ class PresenceSettings(Protocol):
     @property
     def present(self) -> bool:
         """Whether players take part at all."""
+        ...
 
     @property
     def changes(self) -> tuple[Change, ...]:
         """The changes, among them those of `present`."""
+        ...
 
     @property
     def first_round(self) -> int:
         """The number of the first round."""
+        ...
 
     @property
     def fewest(self) -> int:
         """The number of players that have to stay."""
+        ...
 
     def reach(self, name: str) -> list[Any]:
         """All values that a setting may have in the course of an episode."""
+        ...
 
 
 def leaving_rounds(settings: PresenceSettings, players: Sequence[str]) -> NDArray[np.int64] | None:

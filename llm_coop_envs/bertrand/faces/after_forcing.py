@@ -78,7 +78,7 @@ def check_measurable(settings: BertrandSettings) -> None:
         raise SettingsError("collusion_window", window, "prices held together would end the episode; set it to 0")
     if settings.firms == 1:
         raise SettingsError("firms", 1, "there are no rivals to answer a deviation; take 2 firms or more")
-    without = leaving_rounds(settings, [f"{BertrandEnv.role}_{i}" for i in range(settings.firms)])
+    without = leaving_rounds(settings, [f"{BertrandEnv.role}_{i}" for i in range(settings.firms)])  # pyright: ignore[reportArgumentType]
     if without is not None and ((without == STAYS).sum() < 2 or (without[without < STAYS] > settings.rounds).any()):
         reason = "2 firms or more must be left in the last round, and stay after it, to answer deviations"
         raise SettingsError("changes", "present", reason)
