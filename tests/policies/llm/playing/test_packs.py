@@ -95,7 +95,7 @@ def test_four_packs_are_shipped():
             "name": name,
             "language": name[:2],
             "paraphrase": name[-1],
-            "version": 7,
+            "version": 8,
             "digest": pack.digest(),
         }
         assert re.fullmatch("[0-9a-f]{16}", pack.digest())
@@ -266,8 +266,8 @@ def test_a_pack_may_cover_one_scenario(tmp_path):
         ("kbc/talk.jinja", "{% if persona %}", "{% if %}", r"talk\.jinja, line \d+"),
         ("kbc/talk.jinja", "_talk.jinja", "_nowhere.jinja", "includes _nowhere.jinja"),
         ("manifest.yaml", "language: en", "", "the field 'language' is missing or no str"),
-        ("manifest.yaml", "version: 7", "version: one", "the field 'version' is missing or no int"),
-        ("manifest.yaml", "version: 7", "version: true", "the field 'version' is missing or no int"),
+        ("manifest.yaml", "version: 8", "version: one", "the field 'version' is missing or no int"),
+        ("manifest.yaml", "version: 8", "version: true", "the field 'version' is missing or no int"),
         ("manifest.yaml", "paraphrase: a", "paraphrase: a\nlanguag: en", "there is no field 'languag'; did you mean"),
         ("manifest.yaml", "name: en-a", "name: [", r"manifest\.yaml, line \d+: is no YAML"),
         ("manifest.yaml", "name: en-a", "- a", r"manifest\.yaml.*is no YAML"),
