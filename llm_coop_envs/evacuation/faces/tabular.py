@@ -293,11 +293,13 @@ def greedy_episode(env: EvacuationEnv, tables: EvacuationTables, seed: int) -> f
 def mean_round(events: Sequence[Event]) -> float:
     """The mean round in which people were out. People who never got out count as one round after the last."""
     start = events[0]
-    out = np.full(len(start["agents"]), start["settings"]["rounds"] + 1.0)
+    limit = start["settings"]["rounds"]
+    out = np.full(len(start["agents"]), limit + 1.0)
     for event in events:
         if event["type"] == "round":
             for person, _ in event["escaped"]:
-                out[person] = event["round"]
+                # Whoever is taken off the floor after the last round left in it, as the measures count.
+                out[person] = min(event["round"], limit)
     return float(out.mean())
 
 
