@@ -171,7 +171,8 @@ def _serve_tasks(run: Run, given: bytes, connection: Connection, name: str) -> N
     for scenario in scenarios:
         register(scenario)
     for condition in run.conditions:
-        program_of(condition)  # hashes the files now, before somebody edits them
+        with contextlib.suppress(LlmCoopError):  # what cannot be loaded is said when its first episode is played
+            program_of(condition)  # hashes the files now, before somebody edits them
     loop = asyncio.new_event_loop()
     steering = Steering()
     with contextlib.ExitStack() as opened:

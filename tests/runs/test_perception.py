@@ -48,8 +48,19 @@ def branched(source, tmp_path_factory):
     folder = tmp_path_factory.mktemp("branched")
     arms = "".join(f"  - {{name: {name}, {SOME}: {{{text}}}}}\n" for name, text in TREATMENTS.items())
     (folder / "arms.yaml").write_text(f"arms:\n{arms}", encoding="utf-8")
-    result = invoke("branch", source.folder, "--at", AT, "--arms", folder / "arms.yaml", "-o", folder / "run")
-    assert result.exit_code == 0, result.output
+    result = invoke(
+        "branch",
+        source.folder,
+        "--at",
+        AT,
+        "--arms",
+        folder / "arms.yaml",
+        "-o",
+        folder / "run",
+        "--trust-policies",
+        "lookers",
+    )
+    assert result.exit_code == 0, result.stderr
     return open_run(folder / "run")
 
 
@@ -92,3 +103,12 @@ def test_a_study_with_these_changes_plays_what_the_branch_plays(branched, tmp_pa
     for one in run.conditions:
         for seed in one.seeds:
             assert run.read_events(one.name, seed)[1] == branched.read_events(one.name, seed)[1]
+
+
+def test_what_a_worker_may_not_import_is_a_sentence(source, tmp_path):
+    """This process has imported the players already; the workers of a branched run would have to."""
+    (tmp_path / "arms.yaml").write_text("arms:\n  - {name: own, settings: {information: own}}\n", encoding="utf-8")
+    result = invoke("branch", source.folder, "--at", AT, "--arms", tmp_path / "arms.yaml", "-o", tmp_path / "run")
+    assert result.exit_code == 2
+    assert "say so with --trust-policies lookers" in result.stderr
+    assert "Traceback" not in result.stderr
