@@ -312,13 +312,21 @@ def _session_for_page(status: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _parts(folder: Path) -> list[dict[str, Any]]:
-    """Who writes the parts of a run's journal, on whatever machine; a file beside each shows a heartbeat."""
+    """The writers of the parts of a run's journal, on whatever machine: the leases beside them show heartbeats.
+
+    A lease's files are numbered, such as `a.jsonl.lock.2`; the highest number is the present one.
+    """
+    numbered: dict[str, tuple[int, Path]] = {}
+    for path in (folder / "journal").glob("*.lock.*"):
+        lease, _, number = path.name.rpartition(".")
+        if number.isdecimal():
+            numbered[lease] = max(numbered.get(lease, (0, path)), (int(number), path))
     parts = []
-    for path in sorted((folder / "journal").glob("*.lock")):
+    for lease, (_, path) in sorted(numbered.items()):
         with contextlib.suppress(OSError, RunError):
-            part = read_json(path, str)
-            age = max(0.0, time.time() - path.stat().st_mtime)
-            parts.append(
-                {"part": path.name.split(".")[0], "host": part.get("host"), "pid": part.get("pid"), "age": age}
-            )
+            holder, age = read_json(path, str), max(0.0, time.time() - path.stat().st_mtime)
+            if holder.get("pid") is not None:  # else its writer has left it
+                parts.append(
+                    {"part": lease.split(".")[0], "host": holder.get("host"), "pid": holder["pid"], "age": age}
+                )
     return parts

@@ -20,6 +20,7 @@ from llm_coop_envs.page.known_runs import KnownRuns
 from llm_coop_envs.page.server import PageServer
 from llm_coop_envs.runs.folder import open_run
 from llm_coop_envs.runs.runner import run_study
+from llm_coop_envs.storage.lease import hold_lease
 
 ALL_QUESTIONS = (
     *("runs", "run?run=rules", "episodes?run=rules&condition=kbc-talk", "episode?run=rules&condition=kbc-talk&seed=0"),
@@ -421,3 +422,16 @@ def test_an_overlong_address_prints_no_traceback(tmp_path, capfd):
     shown = capfd.readouterr()
     assert "Traceback" not in shown.err + shown.out
     assert "aaaa" not in shown.err
+
+
+def test_writers_of_parts_are_shown_while_they_hold_their_lease(runs, tmp_path):
+    shutil.copytree(runs / "deep" / "model", tmp_path / "model")
+    known = KnownRuns(tmp_path)
+    journal = tmp_path / "model" / "journal"
+    journal.mkdir(exist_ok=True)
+    with hold_lease(journal / "a.jsonl.gz.lock"):
+        (journal / "b.jsonl.gz.lock.1").write_text(json.dumps({"name": "", "pid": None}))
+        (part,) = known.detail("model")["parts"]
+        assert (part["part"], part["host"], part["pid"]) == ("a", socket.gethostname(), os.getpid())
+        assert 0 <= part["age"] < 60
+    assert known.detail("model")["parts"] == []
