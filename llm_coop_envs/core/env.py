@@ -35,7 +35,8 @@ from llm_coop_envs.interface.spaces import UnicodeText
 from llm_coop_envs.interface.wording import load_wording
 from llm_coop_envs.treatments.listeners import NEWS, load_news
 from llm_coop_envs.treatments.presence import LEFT, MOST_NAMED, load_left
-from llm_coop_envs.treatments.regulator import NOTICE, PHASES, REGULATOR, REPORT, SEAT, RegulatorSlots, load_regulation
+from llm_coop_envs.treatments.regulator import PHASES, REPORT, SEAT
+from llm_coop_envs.treatments.regulator_slots import NOTICE, REGULATOR, RegulatorSlots, load_regulation
 
 # The longest texts, in characters: what the sentences of a wording come to, one number or name in a list, and one
 # message beside its words, of which each may be escaped (`\u0000`).

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from llm_coop_envs.core.talking import Talking
 from llm_coop_envs.interface.actions import ILLEGAL_CHOICE, MISSING_ACTION, ChoiceReader, Indices
 from llm_coop_envs.interface.hooks import TALK, Hooks, Over, Stage
-from llm_coop_envs.treatments.regulator import ORDER, PHASES, REPORT, EmptySeat, Regulator, Release, Ruling
+from llm_coop_envs.treatments.regulator import ORDER, PHASES, REPORT, EmptySeat, Regulator
+from llm_coop_envs.treatments.ruling import Release, Ruling
 
 
 class Regulated(Talking):

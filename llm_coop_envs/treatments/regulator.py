@@ -10,11 +10,8 @@ The seat does not know its environment. The environment hands it what seats subm
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,12 +19,13 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from llm_coop_envs.interface.actions import ILLEGAL_CHOICE, MISSING_ACTION, ChoiceReader
-from llm_coop_envs.interface.hooks import TALK, Event, Over, Stage
+from llm_coop_envs.interface.hooks import TALK, Over, Stage
 from llm_coop_envs.interface.messages import clean_message
 from llm_coop_envs.interface.question import Number, Option, Options, Question
-from llm_coop_envs.interface.slots import Heard, Slots
-from llm_coop_envs.interface.wording import PROMPTS, Templates, read_words
+from llm_coop_envs.interface.slots import Heard
 from llm_coop_envs.treatments.powers import REVISE, SILENCE, RegulatorSettings
+from llm_coop_envs.treatments.regulator_slots import RegulatorSlots
+from llm_coop_envs.treatments.ruling import Flags, Release, Ruling
 from llm_coop_envs.util.packing import pack_value, unpack_value
 
 SEAT = "regulator_0"
@@ -35,75 +33,6 @@ ORDER, REVIEW, REPORT = "order", "review", "report"
 PHASES = (ORDER, REVIEW, REPORT)
 ALLOW, NO_ORDER = "allow", "no order"
 _REPORT_ANSWERS = ("keep silent", "report")
-Flags = tuple[str, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class RegulatorSlots(Slots):
-    """What a regulator may know.
-
-    Attributes:
-        round: the round, as the scenario counts.
-        about: the player whose message or choice is ruled on; empty if there is none.
-        message: what that player wants to say; `None` where a choice is ruled on.
-        chosen: what that player wants to do, in words; empty where a message is ruled on.
-        value: the choice as a number: a price, the number named, or else the choice's index; 0 for a message.
-        revised: whether the player was asked for a revision already.
-        reported: the players who have reported an agreement in this round.
-        said: the messages that can still be heard; empty if the regulator may not read them.
-        picture: the situation, as onlookers see it.
-        fine: the amount of a fine.
-        detection: the probability that a fine is imposed.
-        order: the order in force in this round; empty for none.
-    """
-
-    round: int
-    about: str
-    message: Heard | None
-    chosen: str
-    value: float
-    revised: bool
-    reported: tuple[str, ...]
-    said: tuple[Heard, ...]
-    picture: str
-    fine: float
-    detection: float
-    order: str
-
-
-#: What `notice.jinja` may use: the regulator's settings, and what it did to this player.
-NOTICE_NAMES = frozenset(
-    (
-        *RegulatorSettings.__dataclass_fields__,
-        "order",
-        "sent_back",
-        "vetoed",
-        "paid",
-        "may_report",
-        "question",
-        "talked",
-    )
-)
-
-
-#: The templates of a wording: the regulator's text, and its notice to a player.
-REGULATOR, NOTICE = "regulator.jinja", "notice.jinja"
-
-
-@functools.cache
-def load_regulation(wording: str, home: Path) -> Templates:
-    """Load the regulator's templates of a wording; a folder without them takes those of `en-a`.
-
-    Args:
-        wording: a name below `prompts`, or the path of a folder.
-        home: the scenario's folder, whose words for its options and orders they use too.
-    """
-    shipped = Path(__file__).parent / PROMPTS
-    folder = shipped / wording if (shipped / wording).is_dir() else Path(wording).expanduser()
-    if not (folder / REGULATOR).is_file() or not (folder / NOTICE).is_file():
-        folder = shipped / "en-a"
-    slot_names = {REGULATOR: [field_.name for field_ in fields(RegulatorSlots)], NOTICE: NOTICE_NAMES}
-    return Templates(folder, slot_names, words=read_words(home / PROMPTS / folder.name))
 
 
 def _options(name: str, names: Sequence[str], legal: Sequence[int]) -> Options:
@@ -124,44 +53,6 @@ def _describe_choice(question: Question, choice: float) -> tuple[str, float]:
     else:
         value = choice + question.low if question.counted else choice
     return f"{question.name} {value:.6g}", float(value)
-
-
-@dataclass(frozen=True, slots=True)
-class Release:
-    """Submissions that are no longer held back.
-
-    Attributes:
-        phase: the phase in which they were submitted.
-        players: the players who were on turn, in order.
-        submitted: the message as submitted, or the usable choice, by player.
-        vetoed: the players whose submission was stopped.
-        flags: the flags of the choices.
-        fines: the fine of each player who was ruled to pay one; 0 if it was not detected.
-    """
-
-    phase: str
-    players: list[int]
-    submitted: dict[int, Any]
-    vetoed: Collection[int]
-    flags: dict[int, Flags]
-    fines: dict[int, float]
-
-
-@dataclass(slots=True)
-class Ruling:
-    """What follows from one step: the environment applies it in the order of the attributes.
-
-    Attributes:
-        flags: flags of this step's submissions, by seat.
-        events: the fields of `regulation` events, in order.
-        turn: the phase and the seats that are on turn next; `None` if the level that began the step is over.
-        release: what was held back and counts now.
-    """
-
-    flags: dict[int, Flags] = field(default_factory=dict)
-    events: list[Event] = field(default_factory=list)
-    turn: tuple[str, list[int]] | None = None
-    release: Release | None = None
 
 
 class EmptySeat:

@@ -9,7 +9,8 @@ from llm_coop_envs.core.base_policy import Action, ScriptedPolicy
 from llm_coop_envs.core.policy import Episode, Request
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.interface.question import Options
-from llm_coop_envs.treatments.regulator import SEAT, RegulatorSlots
+from llm_coop_envs.treatments.regulator import SEAT
+from llm_coop_envs.treatments.regulator_slots import RegulatorSlots
 
 #: Words typical of price fixing, for which `keywords` looks by default.
 WORDS = ("agree", "together", "raise", "higher", "maintain", "cooperat", "collu", "same price", "undercut")
