@@ -1,35 +1,10 @@
 """How episodes of price competition end."""
 
 import pytest
+from silent_markets import FIRMS, make, priced, rounds, silent
 
-from llm_coop_envs import bertrand_v0
 from llm_coop_envs.bertrand.env import HELD_TOGETHER, ROUND_LIMIT
 from llm_coop_envs.policies import play, scripted
-
-make = bertrand_v0.parallel_env
-FIRMS = ["firm_0", "firm_1"]
-
-
-def priced(env, *prices):
-    """One pricing step at these prices or indices."""
-    return env.step({a: {"choice": p} for a, p in zip(env.possible_agents, prices, strict=True)})
-
-
-def silent(**settings):
-    return make(
-        **{
-            "preset": "team_up_linear",
-            "talk": False,
-            "initial_prices": None,
-            "force_first_price": False,
-            "record": True,
-            **settings,
-        }
-    )
-
-
-def rounds(env):
-    return [event for event in env.events if event["type"] == "round"]
 
 
 def test_the_round_limit_truncates():
