@@ -67,11 +67,11 @@ def test_no_window_never_ends_it():
 
 def test_nash_play_is_no_collusion():
     """Wu et al. 2024 observe none at the equilibrium price."""
-    for price, rounds in ((6, 9), (6.1, 9), (6.2, 5)):
-        assert played_until_the_end(silent(collusion_window=5, rounds=9), [(price, price)] * 9)[0] == rounds
-    for margin, rounds in (("from_nash", 5), (0, 5), (0.05, 9)):
+    for price, length in ((6, 9), (6.1, 9), (6.2, 5)):
+        assert played_until_the_end(silent(collusion_window=5, rounds=9), [(price, price)] * 9)[0] == length
+    for margin, length in (("from_nash", 5), (0, 5), (0.05, 9)):
         env = silent(collusion_window=5, collusion_margin=margin, rounds=9)
-        assert played_until_the_end(env, [(6, 6)] * 9)[0] == rounds
+        assert played_until_the_end(env, [(6, 6)] * 9)[0] == length
 
 
 @pytest.mark.parametrize("prices", ["continuous", "grid"])
