@@ -83,7 +83,7 @@ def test_a_crowd_of_texts():
 
 def test_a_population():
     Path("people.yaml").write_text("name: people\nsize: 4\nattributes: {home: {shares: {north: 0.5, south: 0.5}}}\n")
-    assert load_population("people.yaml").name == load_population(Path("people.yaml")).name == "people"
+    assert load_population("people.yaml").data == load_population(Path("people.yaml")).data
 
 
 def test_folders_of_words():

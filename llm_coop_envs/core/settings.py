@@ -81,6 +81,13 @@ class ScenarioSettings(Settings):
     }
 
     fewest: ClassVar[int] = 0
+    sections: ClassVar[Mapping[str, str]] = {
+        "talk": "Talk",
+        "delivery": "What becomes of messages",
+        "information": "What is seen of others",
+        "changes": "What changes in play",
+    }
+    forms: ClassVar[Mapping[str, str]] = {"wording": "StrPath"}
     happenings: ClassVar[Mapping[str, str]] = {"mention": ""}
     small: ClassVar[Mapping[str, int]] = {"rounds": 2}
     bounds: ClassVar[Mapping[str, tuple[float, float]]] = {
