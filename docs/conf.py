@@ -27,7 +27,11 @@ html_theme = "furo"
 html_title = "llm-coop-envs"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
-html_theme_options = {"source_repository": "https://github.com/llm-coop-envs/llm-coop-envs/", "source_branch": "main", "source_directory": "docs/"}
+html_theme_options = {
+    "source_repository": "https://github.com/llm-coop-envs/llm-coop-envs/",
+    "source_branch": "main",
+    "source_directory": "docs/",
+}
 html_show_sourcelink = False
 
 myst_enable_extensions = ["colon_fence", "deflist"]
@@ -42,12 +46,14 @@ copybutton_exclude = ".linenos, .gp"
 suppress_warnings = ["myst.header", "ref.python"]
 
 HERE = Path(__file__).parent
-TABLE = re.compile(r"(?:^\*\*(?P<title>.+?)\*\*.*\n\n)?^\| import from \| names \|\n.*\n(?P<rows>(?:\|.*\n)+)", re.MULTILINE)
+TABLE = re.compile(
+    r"(?:^\*\*(?P<title>.+?)\*\*.*\n\n)?^\| import from \| names \|\n.*\n(?P<rows>(?:\|.*\n)+)", re.MULTILINE
+)
 EVERY_NAME = ("all", "every", "the class")
 
 
 def public_names(rows: str) -> Iterator[tuple[str, list[str] | None]]:
-    """Yield the modules of one table of `public.md` with their names, or None where all that a module exports is public."""
+    """Yield the modules of one table of `public.md` with their names, or None for all that a module exports."""
     for row in rows.splitlines():
         modules, names = row.strip("| ").split(" | ", 1)
         places = re.findall(r"`([\w.]+)`", modules)
@@ -82,10 +88,13 @@ def describe_module(module_name: str, names: list[str] | None, described: set[in
 def describe_command(name: str, command: Any) -> list[str]:
     """Return the reference of one command of the terminal as Markdown."""
     lines = [f"## llm-coop {name}", "", (command.help or "").replace("\b", "").strip(), ""]
-    rows = [(p.opts, getattr(p, "help", None)) for p in command.params if not getattr(p, "hidden", False)]
-    if rows:
+    options = [parameter for parameter in command.params if not getattr(parameter, "hidden", False)]
+    if options:
         lines += ["| option | meaning |", "|---|---|"]
-        lines += [f"| {', '.join(f'`{opt}`' for opt in opts)} | {' '.join((text or '').split()).replace('|', chr(92) + '|')} |" for opts, text in rows]
+    for parameter in options:
+        names = ", ".join(f"`{name}`" for name in parameter.opts)
+        meaning = " ".join((getattr(parameter, "help", None) or "").split()).replace("|", "\\|")
+        lines.append(f"| {names} | {meaning} |")
     return [*lines, ""]
 
 

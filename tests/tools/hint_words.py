@@ -1,7 +1,7 @@
 """Stems that would tell a player what is studied.
 
-No wording, observation or message of a scripted policy may hold one of them, in upper or lower case. Personas are texts that a policy carries, or
-a part of a condition; only those marked `instruction: true` may use these stems.
+No wording, observation or message of a scripted policy may hold one of them, in upper or lower case. Personas are texts
+that a policy carries, or a part of a condition; only those marked `instruction: true` may use these stems.
 """
 
 ENGLISH = (
