@@ -16,42 +16,9 @@ from typing import Any
 
 from llm_coop_envs.cli.description import Description, PolicyText, Setting, all_scenarios, describe
 
-WRITTEN = "*Written by `python -m llm_coop_envs.benchmarks.doc_pages.environments docs`; change the docstrings, not this page.*"
-COMMON = """# Scenarios
-
-{written}
-
-| page | what is played | agents | phases |
-|---|---|---|---|
-{rows}
-
-Other packages can [add scenarios](adding_a_scenario.md).
-
-## The shared contract
-
-| part | what it is |
-|---|---|
-| observation | a flat Dict: `observation` in numbers, `phase`, `turn`, `messages` heard, and `text` with everything in words |
-| action | a `choice`, and with talk a `message` |
-| info | `action_mask`, `round`, `flags` (what was replaced in the last submission), `slots` (what the player may know, as plain values) |
-
-A choice, message or missing answer that cannot be used is replaced as the scenario's page says, and flagged. It never raises.
-
-| argument | meaning |
-|---|---|
-| `preset` | named settings, such as those of a paper |
-| `render_mode` | `"human"`, `"rgb_array"` or `"ansi"`; see [rendering.md](rendering.md) |
-| `max_cycles` | truncate after exactly that many steps |
-| `record` | keep `events`, the record from which measures, pictures and reports are made |
-
-## Settings of every scenario
-
-{settings}
-
-## Measures of every scenario
-
-{measures}
-"""
+COMMAND = "python -m llm_coop_envs.benchmarks.doc_pages.environments docs"
+WRITTEN = f"*Written by `{COMMAND}`; change the docstrings, not this page.*"
+COMMON = Path(__file__).with_name("scenarios.md")
 
 
 def pages() -> dict[str, str]:
@@ -64,7 +31,7 @@ def pages() -> dict[str, str]:
         f"| `{each.agents[0]}` to `{each.agents[1]}` | {', '.join(f'`{phase}`' for phase in each.phases)} |"
         for each in descriptions
     )
-    common = COMMON.format(
+    common = COMMON.read_text(encoding="utf-8").format(
         written=WRITTEN,
         rows="\n".join(rows),
         settings=_settings_table(shared_settings.values()),
@@ -104,7 +71,7 @@ def _page(description: Description, shared_settings: set[str], shared_measures: 
         "|---|---|",
         *(f"| `{part}` | `{_cell(space)}` |" for part, space in description.spaces.items()),
         "",
-        "The numbers of `observation.observation`: " + ", ".join(f"`{feature}`" for feature in description.features) + ".",
+        f"The numbers of `observation.observation`: {', '.join(f'`{feature}`' for feature in description.features)}.",
         "",
         "## Settings",
         "",
@@ -138,7 +105,8 @@ def _settings_table(settings: Iterable[Setting]) -> str:
 
 
 def _measures_table(measures: Mapping[str, str]) -> str:
-    return "\n".join(["| measure | meaning |", "|---|---|", *(f"| `{name}` | {_cell(about)} |" for name, about in measures.items())])
+    rows = (f"| `{name}` | {_cell(about)} |" for name, about in measures.items())
+    return "\n".join(["| measure | meaning |", "|---|---|", *rows])
 
 
 def _preset_rows(presets: Mapping[str, Mapping[str, Any]]) -> Iterable[str]:

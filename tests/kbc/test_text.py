@@ -4,7 +4,6 @@
 """
 
 import os
-import re
 from pathlib import Path
 
 import numpy as np
