@@ -1,4 +1,4 @@
-"""A run that version 0.1.0 played is still read: `kept_run` is its folder, scripted rules and a scripted server's answers."""
+"""A run that version 0.1.0 played is still read: rules and a scripted server, in the folder `kept_run`."""
 
 import json
 import shutil
