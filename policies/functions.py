@@ -9,7 +9,10 @@ from typing import Any
 
 from llm_coop_envs.core.base_policy import Action, Policy
 from llm_coop_envs.core.policy import Request
-from llm_coop_envs.interface.question import Number, Question, Words
+from llm_coop_envs.interface.question import Number, Options, Question, Words
+
+#: What makes a mapping an action rather than a move that is one.
+_KEYS = frozenset(("choice", "message"))
 
 
 def from_function(function: Callable[[Request], Any]) -> Policy:
@@ -43,15 +46,21 @@ class FunctionPolicy(Policy):
 
 def to_action(question: Question, answer: Any) -> Action:
     """Turn a function's answer into an action. An unreadable text becomes no choice, which is flagged."""
-    if isinstance(answer, Mapping):
+    is_list = isinstance(question, Number | Options) and not getattr(question, "passing", False)
+    if isinstance(answer, Mapping) and (is_list or answer.keys() & _KEYS or isinstance(question, Words)):
         return dict(answer)
     if isinstance(question, Words):
         return {"message": answer}
+    if not is_list and isinstance(answer, str):
+        from llm_coop_envs.policies.llm.playing.move_readers import move_reader
+
+        reading = move_reader(question, str).read(answer, truncated=False, refused=False)
+        return {"choice": reading.value} if reading.ok else {}
     if isinstance(answer, str):
         # Imported here because only models' answers need the parser.
         from llm_coop_envs.policies.llm.playing.answer_readers import reader_for
 
         answer = reader_for(question, str, numbered=True).read(answer, truncated=False, refused=False).value
-    if isinstance(question, Number) and answer is not None:
+    if isinstance(question, Number) and is_list and answer is not None:
         answer = question.choice(float(answer))
     return {"choice": answer}

@@ -167,7 +167,7 @@ def read_answers(texts: Sequence[str], question: Question, blank: NDArray[Any], 
         counts.answered += reading.ok
         counts.fallbacks += not reading.ok
         choice = to_choice(question, reading, counts)
-        if choice is None:
+        if choice is None and not reading.ok:
             submissions.missing.append(position)
         elif blank.dtype.kind == "i":
             submissions.choices[position] = choice if math.fabs(choice) < _LARGEST else ILLEGAL
