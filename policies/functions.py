@@ -51,16 +51,14 @@ def to_action(question: Question, answer: Any) -> Action:
         return dict(answer)
     if isinstance(question, Words):
         return {"message": answer}
-    if not is_list and isinstance(answer, str):
-        from llm_coop_envs.policies.llm.playing.move_readers import move_reader
-
-        reading = move_reader(question, str).read(answer, truncated=False, refused=False)
-        return {"choice": reading.value} if reading.ok else {}
     if isinstance(answer, str):
         # Imported here because only models' answers need the parser.
-        from llm_coop_envs.policies.llm.playing.answer_readers import reader_for
+        from llm_coop_envs.policies.llm.playing.move_readers import reader_for
 
-        answer = reader_for(question, str, numbered=True).read(answer, truncated=False, refused=False).value
+        reading = reader_for(question, str, numbered=True).read(answer, truncated=False, refused=False)
+        if not is_list and not reading.ok:
+            return {}
+        answer = reading.value
     if isinstance(question, Number) and is_list and answer is not None:
         answer = question.choice(float(answer))
     return {"choice": answer}

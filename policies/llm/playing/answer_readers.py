@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
-from llm_coop_envs.interface.question import Number, Options, Question
+from llm_coop_envs.interface.question import Number
 from llm_coop_envs.policies.llm.parsing import (
     AMBIGUOUS,
     Choice,
@@ -230,26 +230,9 @@ class MessageReader(Reader[str]):
         return {"type": "string"}
 
 
-def reader_for(question: Question, word: Callable[[str], str], *, numbered: bool = False) -> Reader[Any]:
-    """The reader of the answers to a question.
-
-    Args:
-        question: the question.
-        word: an option's name in the prompt's language.
-        numbered: whether options also go by the numbers that `step` takes, as in the environment's own texts.
-    """
-    if isinstance(question, Options):
-        options = tuple((option.choice, option.letter, option.name, option.spellings) for option in question.options)
-        return _option_reader(question.name, options, question.known, word, numbered)
-    if isinstance(question, Number) and not question.passing:
-        return _number_reader(question)
-    from llm_coop_envs.policies.llm.playing.move_readers import move_reader  # it derives from the readers above
-
-    return move_reader(question, word)
-
-
 @functools.lru_cache(maxsize=4096)  # few questions come back again and again
-def _number_reader(question: Number) -> NumberReader:
+def number_reader(question: Number) -> NumberReader:
+    """The reader of a number that may not be passed."""
     # Answers name the six digits that texts show.
     allowed = tuple(float(f"{number:.6g}") for _, number in question.listed)
     low, high = (min(allowed), max(allowed)) if allowed else (question.low, question.high)
@@ -258,13 +241,15 @@ def _number_reader(question: Number) -> NumberReader:
 
 
 @functools.lru_cache(maxsize=4096)
-def _option_reader(
+def option_reader(
     key: str,
     options: tuple[tuple[int, str, str, tuple[str, ...]], ...],
     all_names: tuple[str, ...],
     word: Callable[[str], str],
     numbered: bool,
 ) -> OptionReader:
+    """The reader of an option; `options` are (choice, letter, name, spellings)."""
+
     def spellings(name: str, aliases: tuple[str, ...] = ()) -> tuple[str, ...]:
         # Aliases of one or two letters are for keyboards: in prose they are something else.
         longer = [alias for alias in aliases if len(alias) > 2]

@@ -34,6 +34,8 @@ from llm_coop_envs.policies.llm.playing.answer_readers import (
     MessageReader,
     NumberReader,
     Reader,
+    number_reader,
+    option_reader,
 )
 
 # "Answer: a, b", "Antwort: a", on one line or several; "my choice is a"
@@ -105,7 +107,7 @@ class PassingReader(NumberReader):
 
 
 @dataclass(frozen=True, eq=False)
-class MoveReader(CachingReader[Any]):
+class MoveAnswerReader(CachingReader[Any]):
     """Reads an answer to `Several`, `Shares` or `Parts`; the value is the move."""
 
     key: str
@@ -143,7 +145,8 @@ class MoveReader(CachingReader[Any]):
 
     def is_quoted(self, reading: Reading[Any], repaired: Reading[Any], text: str) -> bool:
         """Whether the answer names every number of a repaired move; all and nothing can be said in words."""
-        move, numbers = repaired.value, []
+        move: Any = repaired.value
+        numbers: list[Any] = []
         if isinstance(self.question, Shares):
             numbers = [share for share in move.values() if 0 < share < 100]
         elif isinstance(self.question, Parts):
@@ -237,6 +240,22 @@ def _translated(question: Question, word: Callable[[str], str]) -> Any:
     return replace(question, options=options)
 
 
+def reader_for(question: Question, word: Callable[[str], str], *, numbered: bool = False) -> Reader[Any]:
+    """The reader of the answers to a question.
+
+    Args:
+        question: the question.
+        word: an option's name in the prompt's language.
+        numbered: whether options also go by the numbers that `step` takes, as in the environment's own texts.
+    """
+    if isinstance(question, Options):
+        options = tuple((option.choice, option.letter, option.name, option.spellings) for option in question.options)
+        return option_reader(question.name, options, question.known, word, numbered)
+    if isinstance(question, Number) and not question.passing:
+        return number_reader(question)
+    return move_reader(question, word)
+
+
 @functools.lru_cache(maxsize=4096)
 def move_reader(question: Question, word: Callable[[str], str]) -> Reader[Any]:
     """The reader of the answers to a question for a move that is more than a number or an option."""
@@ -248,4 +267,4 @@ def move_reader(question: Question, word: Callable[[str], str]) -> Reader[Any]:
     if isinstance(question, Words):
         return MessageReader(question.name, "", question.longest)
     translated = _translated(question, word)
-    return MoveReader(question.name, translated, legal_of(translated)["kind"])
+    return MoveAnswerReader(question.name, translated, legal_of(translated)["kind"])

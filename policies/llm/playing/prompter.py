@@ -15,11 +15,12 @@ from llm_coop_envs.policies.llm.parsing import AMBIGUOUS, EMPTY, REFUSED, UNREAD
 from llm_coop_envs.policies.llm.parsing.tokens import remove_template_tokens
 from llm_coop_envs.policies.llm.parsing.tokens import shorten as shorten_answer
 from llm_coop_envs.policies.llm.playing.answer_counts import AnswerCounts, CallCounts
-from llm_coop_envs.policies.llm.playing.answer_readers import MOVE_FACTS, MessageReader, Reader, reader_for
+from llm_coop_envs.policies.llm.playing.answer_readers import MOVE_FACTS, MessageReader, Reader
 from llm_coop_envs.policies.llm.playing.calls import Call
 from llm_coop_envs.policies.llm.playing.context_window import shorten
 from llm_coop_envs.policies.llm.playing.counted_reading import read_reply, to_choice
 from llm_coop_envs.policies.llm.playing.memory import Note
+from llm_coop_envs.policies.llm.playing.move_readers import reader_for
 from llm_coop_envs.policies.llm.playing.packs import Prompts
 from llm_coop_envs.policies.llm.playing.paraphrasing import PARAPHRASE, paraphrase_prompt
 from llm_coop_envs.policies.llm.playing.settings import LLMSettings
