@@ -10,7 +10,7 @@ import numpy as np
 from llm_coop_envs.core.channels import Audience, Conversation
 from llm_coop_envs.interface.addressing import TOO_MANY, UNREACHED, reach, split_letters
 from llm_coop_envs.interface.hooks import TALK, Event, Stage
-from llm_coop_envs.interface.messages import Message
+from llm_coop_envs.interface.messages import Message, clean_message
 from llm_coop_envs.treatments.listeners import MENTION, News, Notices
 from llm_coop_envs.treatments.presence import Presence
 
@@ -113,14 +113,14 @@ class Talking(Presence):
                 if mentions:
                     self.happened(MENTION, name=names[i], concerned=mentions)
             if self.record and message is not None:
-                hearers = None if message.hearers is None else [names[k] for k in message.hearers]
+                heard_by = None if message.hearers is None else [names[k] for k in message.hearers]
                 self.emit(
                     "message",
                     agent=names[i],
                     text=message.text,
                     talk=message.sequence,
                     position=message.position,
-                    hearers=hearers,
+                    hearers=heard_by,
                     flags=list(flags),
                     **({"private": True} if message.private else {}),
                     **self._delivery_data(message),
@@ -155,6 +155,9 @@ class Talking(Presence):
                 # Without private messages nothing that is meant for some is said at all: not to all, either.
                 reached, absent = reach(letter, i, names, groups, self._reachable(i) if most else ())
                 unreached += absent
+                if absent and self.record:
+                    text = clean_message(letter.text, self.settings.message_length)[0]
+                    self.emit("unreached", agent=names[i], to=[name[:40] for name in absent], text=text)
                 if reached is None or reached:
                     yield i, letter.text, reached, part
             if unreached:
