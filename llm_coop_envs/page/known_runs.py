@@ -190,7 +190,7 @@ class KnownRuns:
                 for session in run.manifest["sessions"][-50:]
             ],
             "parts": _parts(run.folder),
-            "mixed": run.program_changes(),
+            "mixed": [*run.program_changes(), *(scrub(sentence) for sentence in run.failures().values())],
         }
 
     def episode_rows(self, name: str) -> tuple[list[dict[str, Any]], int]:
