@@ -19,6 +19,7 @@ from llm_coop_envs.page.labels import read_labels
 from llm_coop_envs.page.measured import Measured, summarise
 from llm_coop_envs.runs import control
 from llm_coop_envs.runs.branch import BRANCH
+from llm_coop_envs.runs.failures import summarise_failures
 from llm_coop_envs.runs.folder import Run, open_run
 from llm_coop_envs.storage.files import read_json
 from llm_coop_envs.storage.folder import COMPLETE, INTERRUPTED, MANIFEST, RUNNING
@@ -190,7 +191,7 @@ class KnownRuns:
                 for session in run.manifest["sessions"][-50:]
             ],
             "parts": _parts(run.folder),
-            "mixed": [*run.program_changes(), *(scrub(sentence) for sentence in run.failures().values())],
+            "mixed": [*run.program_changes(), *filter(None, [scrub(summarise_failures(run))])],
         }
 
     def episode_rows(self, name: str) -> tuple[list[dict[str, Any]], int]:
@@ -200,16 +201,19 @@ class KnownRuns:
         shares = {key: status.get("shares", {}).get(key) for status in live for key in status["playing"]}
         finished = run.finished()
         measured = self._measured.read(run)
+        failures = run.failures()
         rows = []
         for condition, seed in run.episodes:
             key, episode = (condition.name, seed), f"{condition.name}/{seed}"
             counts = measured.counts.get(key, {})
+            states = {"finished": key in finished, "playing": episode in shares, "failed": key in failures}
             rows.append(
                 {
                     "condition": condition.name,
                     "title": condition.title,
                     "seed": seed,
-                    "state": "finished" if key in finished else "playing" if episode in shares else "waiting",
+                    "state": next((state for state, is_so in states.items() if is_so), "waiting"),
+                    "problem": scrub(failures.get(key, ""))[:500],
                     "share": shares.get(episode),
                     "measures": measured.rows.get(key, {}),
                     "asked": counts.get("asked"),

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from llm_coop_envs.errors import RunError
+from llm_coop_envs.errors import LlmCoopError, RunError
+from llm_coop_envs.page.answers import read_cards
 from llm_coop_envs.page.episode_table import all_rows
 from llm_coop_envs.page.episodes import Episodes
 from llm_coop_envs.page.known_runs import KnownRuns
@@ -110,11 +111,20 @@ def _answers(run: Run) -> Iterator[tuple[str, Any]]:
     if room_calls <= 0:
         left_out.append("some prompts and answers")
     detail = {**known_runs.detail(name), "live": {}, "parts": [], "report": None}
+    yield question("answers", run=name), _cards(run)
     if left_out:
         others = f" and {len(left_out) - 5} more" if len(left_out) > 5 else ""
         sentence = f"This page had no room for {', '.join(left_out[:5])}{others}; llm-coop view shows them"
         detail["mixed"] = [*detail["mixed"], sentence]
     yield question("run", run=name), detail
+
+
+def _cards(run: Run) -> dict[str, Any]:
+    """The answers, if they can be had: SciPy may not be installed, and an episode be damaged."""
+    try:
+        return read_cards(run)
+    except LlmCoopError as error:
+        return {"cards": [], "note": f"{error}."}
 
 
 def _hashed(text: str) -> str:

@@ -22,6 +22,7 @@ from typing import Any
 from aiohttp import web
 
 from llm_coop_envs.errors import LlmCoopError, RunError
+from llm_coop_envs.page.answers import Answers
 from llm_coop_envs.page.episode_table import list_episodes
 from llm_coop_envs.page.episodes import Episodes, Indexing, integer
 from llm_coop_envs.page.known_runs import KnownRuns
@@ -61,6 +62,7 @@ class Questions:
     def __init__(self, known_runs: KnownRuns, episodes: Episodes) -> None:
         self.known = known_runs
         self.episodes = episodes
+        self.answers = Answers()
 
     def answer(self, name: str, query: Mapping[str, str]) -> Any:
         """The answer to a question.
@@ -78,6 +80,10 @@ class Questions:
             return {**detail, "report": report_address(run, known_runs.run(run).folder)}
         if name == "episodes":
             return list_episodes(known_runs, episodes, query)
+        if name == "answers":
+            return self.answers.cards(known_runs.run(run))
+        if name == "versus":
+            return self.answers.versus(known_runs.run(run), known_runs.run(query.get("other", "")))
         if name == "call":
             return episodes.call(run, integer(query, "number"))
         address = run, query.get("condition", ""), integer(query, "seed")

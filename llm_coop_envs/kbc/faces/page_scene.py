@@ -39,6 +39,4 @@ def _name_hearers(start: Event) -> str:
     )
 
 
-PAGE = PageFace(
-    kind="line", still=_static_fields, moving=_moment_fields, moments=_list_moments, hearers=_name_hearers
-)
+PAGE = PageFace(kind="line", still=_static_fields, moving=_moment_fields, moments=_list_moments, hearers=_name_hearers)

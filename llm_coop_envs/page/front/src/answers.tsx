@@ -4,13 +4,15 @@ import { useData, type Condition, type Detail, type Measured, type Run } from ".
 import { count, Empty, exact, Mean, Shown, worded } from "./parts";
 
 interface Card {
-  question: string;
-  answer: string;
-  against: string[];
+  topic: string;
+  verdict: string;
+  sentence: string;
+  certainty: string;
+  caveats: string[];
 }
 
 export function Answers({ held, run }: { held: Detail; run: Run }) {
-  const asked = useData<{ cards: Card[]; note: string }>(run.finished ? "answers" : null, { run: run.run }, run.state === "complete" ? 1 : 0);
+  const asked = useData<{ cards: Card[]; note: string }>(run.finished ? "answers" : null, { run: run.run }, `${run.finished} ${run.state === "complete"}`);
   const scenarios = [...new Set(held.found.map((one) => one.scenario))];
   return (
     <section class="answers" aria-label="Answers">
@@ -28,13 +30,14 @@ function Cards({ cards, note }: { cards: Card[]; note: string }) {
   return (
     <>
       {cards.map((one) => (
-        <article class="answer" key={one.question}>
-          {one.question && <h3 class="quiet">{one.question}</h3>}
-          <p class="verdict">{one.answer}</p>
-          {one.against.map((why) => <p class="against">{why}</p>)}
+        <article class="answer" key={one.topic + one.sentence}>
+          <h3>{one.topic} <span class="chip verdict">{one.verdict}</span></h3>
+          <p class="sentence">{one.sentence}</p>
+          {one.certainty && <p class="quiet">{one.certainty}.</p>}
+          {one.caveats.map((why) => <p class="caveat">{why}</p>)}
         </article>
       ))}
-      {note && <p class="quiet">{note}</p>}
+      {note && <p class="caveat">{note}</p>}
     </>
   );
 }

@@ -74,6 +74,7 @@ export interface EpisodeRow {
   seed: number;
   state: string;
   share: number | null;
+  problem: string;
   measures: Record<string, number>;
   asked: number | null;
   fallbacks: number | null;

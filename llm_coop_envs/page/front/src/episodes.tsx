@@ -5,7 +5,8 @@ import { Chip, count, Empty, exact, Head, money, Search, share, Shown, worded } 
 import { go, link, route } from "./route";
 
 const PAGE = 50;
-const STATES = ["finished", "playing", "waiting"];
+const OPENED = ["finished", "playing"];
+const STATES = ["finished", "playing", "failed", "waiting"];
 
 export function EpisodeTable({ held, run }: { held: Detail; run: Run }) {
   const { condition = "", state = "", search = "", sort = "", first: from = "0" } = route.value.query;
@@ -81,9 +82,9 @@ function Rows({ held, run, told, first, sort, condition }: { held: Detail; run: 
         <tbody>
           {told.rows.map((one) => (
             <tr key={`${one.condition}/${one.seed}`}>
-              <th scope="row">{one.state === "waiting" ? one.title : <a href={link(["run", run.run, "episode", one.condition, one.seed])}>{one.title}<span class="hidden"> seed {one.seed}</span></a>}</th>
+              <th scope="row">{!OPENED.includes(one.state) ? one.title : <a href={link(["run", run.run, "episode", one.condition, one.seed])}>{one.title}<span class="hidden"> seed {one.seed}</span></a>}</th>
               <td data-name="Seed" class="number">{one.seed}</td>
-              <td data-name="State"><Chip state={one.state} />{one.share !== null && <span class="quiet"> {Math.round(100 * one.share)} %</span>}</td>
+              <td data-name="State"><Chip state={one.state} note={one.problem} />{one.share !== null && <span class="quiet"> {Math.round(100 * one.share)} %</span>}</td>
               {measures.map((name) => <td key={name} data-name={worded(name)} class="number">{exact(one.measures[name])}</td>)}
               {!alike && <td data-name="Headline measure"><First row={one} held={held} /></td>}
               {models && (

@@ -6,31 +6,36 @@ import { money, share } from "./parts";
 import { spent } from "./runs";
 
 const INVALID_ABOVE = 0.05, ENOUGH = 20; // as llm-coop run warns
+const RISEN = 1.5; // times what was told of last
 
 interface Seen {
   state: string;
-  used: boolean;
-  fallbacks: number;
+  isUsed: boolean;
+  fallbacks: number; // the share that was last told of, or there was when this page began to look
 }
 
-function look(run: Run): Seen {
-  const { asked, fallbacks } = run.rates;
-  const used = [[spent(run), run.budget.usd], [run.calls, run.budget.calls], [run.used.prompt_tokens + run.used.completion_tokens, run.budget.tokens]]
-    .some(([amount, most]) => most !== undefined && most !== null && amount! >= 0.98 * most);
-  return { state: run.state.split(" ")[0], used, fallbacks: asked >= ENOUGH ? fallbacks / asked : 0 };
+function shareOf({ asked, fallbacks }: Run["rates"]): number {
+  return asked >= ENOUGH ? fallbacks / asked : 0;
+}
+
+function isUsed(run: Run): boolean {
+  const limits: [number, number | undefined][] = [
+    [spent(run), run.budget.usd], [run.calls, run.budget.calls], [run.used.prompt_tokens + run.used.completion_tokens, run.budget.tokens],
+  ];
+  return limits.some(([amount, most]) => typeof most === "number" && amount >= 0.98 * most);
 }
 
 // What a person away from the screen wants to know of a change; nothing of most changes.
-export function sentences(run: Run, before: Seen, now: Seen): string[] {
+function sentences(run: Run, before: Seen): string[] {
+  const state = run.state.split(" ")[0], far = `${run.finished} of ${run.total} episodes`;
   const told: string[] = [];
-  const far = `${run.finished} of ${run.total} episodes`;
-  if (now.state !== before.state) {
-    if (now.state === "complete") told.push(`${run.run} is finished: ${run.total} episodes.`);
-    else if (now.state === "paused") told.push(`${run.run} is paused: ${far}.`);
-    else if (now.state === "interrupted") told.push(`${run.run} has stopped: ${far}.`);
+  if (state !== before.state) {
+    if (state === "complete") told.push(`${run.run} is finished: ${run.total} episodes.`);
+    else if (state === "paused") told.push(`${run.run} is paused: ${far}.`);
+    else if (state === "interrupted") told.push(`${run.run} has stopped: ${far}.`);
   }
-  if (now.used && !before.used) told.push(`${run.run} has used up its budget${run.budget.usd ? ` of ${money(run.budget.usd)}` : ""}: ${far}.`);
-  if (now.fallbacks > INVALID_ABOVE && now.fallbacks >= 1.5 * Math.max(before.fallbacks, INVALID_ABOVE / 1.5)) {
+  if (isUsed(run) && !before.isUsed) told.push(`${run.run} has used up its budget${run.budget.usd ? ` of ${money(run.budget.usd)}` : ""}: ${far}.`);
+  if (shareOf(run.rates) > Math.max(INVALID_ABOVE, RISEN * before.fallbacks)) {
     told.push(`${run.run}: fallbacks are at ${share(run.rates.fallbacks, run.rates.asked)} of ${run.rates.asked} decisions.`);
   }
   return told;
@@ -41,12 +46,11 @@ function follow(): () => void {
   return effect(() => {
     for (const run of runs.value ?? []) {
       if (run.problem) continue;
-      const now = look(run), before = seen.get(run.run);
-      // Shares are remembered as they were told, so that a slow rise is told, too.
-      const told = before ? sentences(run, before, now) : [];
-      const kept = before && now.fallbacks < 1.5 * Math.max(before.fallbacks, INVALID_ABOVE / 1.5) ? { ...now, fallbacks: before.fallbacks } : now;
-      seen.set(run.run, kept);
-      for (const text of told) new Notification("llm-coop", { body: text, tag: `${run.run} ${text}` });
+      const before = seen.get(run.run), now = shareOf(run.rates);
+      const told = before ? sentences(run, before) : [];
+      const hasRisen = !before || now > Math.max(INVALID_ABOVE, RISEN * before.fallbacks);
+      seen.set(run.run, { state: run.state.split(" ")[0], isUsed: isUsed(run), fallbacks: hasRisen ? now : before.fallbacks });
+      for (const text of told) new Notification("llm-coop", { body: text, tag: text });
     }
   });
 }

@@ -42,8 +42,8 @@ export function when(time: string | null): string {
   return time ? new Date(time).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" }) : "–";
 }
 
-export function Chip({ state }: { state: string }) {
-  return <span class={`chip ${state.split(" ")[0]}`}>{state}</span>;
+export function Chip({ state, note }: { state: string; note?: string }) {
+  return <span class={`chip ${state.split(" ")[0]}`} title={note || undefined}>{state}</span>;
 }
 
 // A measure's name as words.
