@@ -25,6 +25,7 @@ from llm_coop_envs.storage.lease import hold_lease
 ALL_QUESTIONS = (
     *("runs", "run?run=rules", "episodes?run=rules&condition=kbc-talk", "episode?run=rules&condition=kbc-talk&seed=0"),
     "frames?run=rules&condition=kbc-talk&seed=0&first=0&most=10",
+    *("course?run=rules&condition=kbc-talk&seed=0", "answers?run=rules", "versus?run=rules&other=rules"),
     "agents?run=rules&condition=kbc-talk&seed=0",
     "story?run=rules&condition=kbc-talk&seed=0&number=1",
     "live",
@@ -168,7 +169,9 @@ def test_runs_are_those_that_were_found(asks, name):
 
 @pytest.mark.parametrize("condition", ["..", "../../..", "kbc-talk/..", "", "/etc/passwd"])
 def test_episodes_are_those_of_the_run(asks, condition):
-    for question in ("episodes", "episode", "frames", "agents", "story", "sight"):
+    for question in ("episodes", "episode", "course", "frames", "agents", "story", "sight"):
+        if question == "episodes" and not condition:
+            continue  # those of all conditions
         more = "&seed=0&number=0&place=0" if question != "episodes" else ""
         status, found = asks.get(f"{question}?run=rules&condition={condition}{more}")
         assert status == 409

@@ -47,6 +47,7 @@ function Choice({ name, label, place, run, named }: { name: string; label: strin
   const condition = run?.found.find((one) => one.name === place?.condition);
   const seeds = useData<Listing>(run && condition ? "episodes" : null, { run: named, condition: condition?.name ?? "", first: 0, most: 500 });
   const there = seeds.data?.rows.filter((one) => one.state !== "waiting") ?? [];
+  const mixed = new Set(run?.found.map((one) => one.scenario)).size > 1;
   const first = (title: string) => ({ run: named, condition: title, seed: run!.found.find((one) => one.name === title)!.first_seed });
   return (
     <fieldset>
@@ -61,7 +62,7 @@ function Choice({ name, label, place, run, named }: { name: string; label: strin
         <select value={condition?.name ?? WHOLE} disabled={!run} onChange={(event) =>
           go({ [name]: event.currentTarget.value === WHOLE ? encodeURIComponent(named) : written(first(event.currentTarget.value)) })}>
           <option value={WHOLE}>the whole run</option>
-          {run?.found.map((one) => <option value={one.name}>{one.title}</option>)}
+          {run?.found.map((one) => <option value={one.name}>{mixed ? `${one.scenario}: ${one.title}` : one.title}</option>)}
         </select>
       </label>
       {condition && place && (
@@ -89,7 +90,7 @@ function WholeRuns({ a, b, runs: [one, other] }: { a: string; b: string; runs: (
       </section>
       {shared.map((arm) => (
         <section key={arm.name}>
-          <h2>{arm.title}</h2>
+          <h2>{arm.title} <span class="quiet">{arm.scenario}</span></h2>
           <Means first={arm.headline} second={other!.found.find((second) => second.name === arm.name)!.headline} />
         </section>
       ))}

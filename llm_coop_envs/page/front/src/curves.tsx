@@ -96,25 +96,26 @@ export function Curves({ rounds, curves, label, height = [220, 420], levels = []
               u.ctx.fillRect(left, top, across, bottom - top);
             }
             u.ctx.save();
-            u.ctx.strokeStyle = u.ctx.fillStyle = css("--quiet");
-            u.ctx.font = `${11 * devicePixelRatio}px system-ui`;
-            u.ctx.textAlign = "right";
-            const lines = [...levels.map((level) => ({ value: level.value, text: `${level.label} ${exact(level.value)}` })), ...(zero ? [{ value: 0, text: "" }] : [])];
-            for (const { value, text } of lines) {
+            u.ctx.strokeStyle = css("--quiet");
+            for (const { value, dash } of [...levels.map((level) => ({ ...level, dash: [4, 4] })), ...(zero ? [{ value: 0, dash: [] }] : [])]) {
               const y = u.valToPos(value, "y", true);
-              u.ctx.setLineDash(text ? [4, 4] : []);
+              u.ctx.setLineDash(dash);
               u.ctx.beginPath();
               u.ctx.moveTo(left, y);
               u.ctx.lineTo(left + across, y);
               u.ctx.stroke();
-              u.ctx.fillText(text, left + across - 4, y - 4);
             }
             u.ctx.restore();
           }],
           draw: [(u) => {
-            if (at.current === undefined) return;
-            const x = u.valToPos(at.current, "x", true);
             u.ctx.save();
+            u.ctx.setLineDash([]);
+            u.ctx.fillStyle = css("--quiet");
+            u.ctx.font = `${11 * devicePixelRatio}px system-ui`;
+            u.ctx.textAlign = "right";
+            for (const level of levels) u.ctx.fillText(`${level.label} ${exact(level.value)}`, u.bbox.left + u.bbox.width - 8, u.valToPos(level.value, "y", true) - 4);
+            if (at.current === undefined) return u.ctx.restore();
+            const x = u.valToPos(at.current, "x", true);
             u.ctx.strokeStyle = css("--accent");
             u.ctx.lineWidth = devicePixelRatio;
             u.ctx.beginPath();

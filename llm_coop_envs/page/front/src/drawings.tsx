@@ -84,7 +84,9 @@ function Room({ episode, frame, who, sight, choose }: Drawing & { frame: Frame }
 }
 
 function curvesOf(course: Course, who: number | null): Curve[] {
-  if (course.players.length) return course.players.map((one, k) => ({ ...one, colour: `--c${k % COLOURS}`, strong: who === k }));
+  // Of a few players, one is seen behind another who does the same.
+  const few = course.players.length <= 4;
+  if (course.players.length) return course.players.map((one, k) => ({ ...one, colour: `--c${k % COLOURS}`, strong: who === k, dashed: few && k % 2 === 1 }));
   return course.series.map((one, k) => ({ ...one, colour: `--c${k % COLOURS}`, dashed: k > 0 }));
 }
 

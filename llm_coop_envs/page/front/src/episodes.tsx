@@ -20,6 +20,7 @@ export function EpisodeTable({ held, run }: { held: Detail; run: Run }) {
     const timer = setTimeout(() => look((count) => count + 1), 800);
     return () => clearTimeout(timer);
   }, [unread, again]);
+  const mixed = new Set(held.found.map((one) => one.scenario)).size > 1;
   const filtered = condition || state || search;
   return (
     <section class="episodes" aria-label="Episodes">
@@ -29,7 +30,7 @@ export function EpisodeTable({ held, run }: { held: Detail; run: Run }) {
         <label>Condition
           <select value={condition} onChange={(event) => go({ condition: event.currentTarget.value, first: "", sort: "" })}>
             <option value="">any</option>
-            {held.found.map((one) => <option value={one.name}>{one.title}</option>)}
+            {held.found.map((one) => <option value={one.name}>{mixed ? `${one.scenario}: ${one.title}` : one.title}</option>)}
           </select>
         </label>
         <label>State
@@ -55,6 +56,7 @@ function Rows({ held, run, told, first, sort, condition }: { held: Detail; run: 
   const measures = alike ? [...new Set(arms.flatMap((one) => Object.keys(one.headline)))] : [];
   const about = (name: string) => arms.find((one) => one.headline[name])?.headline[name].about ?? "";
   const models = run.models.length > 0;
+  const scenario = (one: EpisodeRow) => held.found.find((arm) => arm.name === one.condition)?.scenario;
   return (
     <>
       <p class="pager" role="status">
@@ -82,7 +84,7 @@ function Rows({ held, run, told, first, sort, condition }: { held: Detail; run: 
         <tbody>
           {told.rows.map((one) => (
             <tr key={`${one.condition}/${one.seed}`}>
-              <th scope="row">{!OPENED.includes(one.state) ? one.title : <a href={link(["run", run.run, "episode", one.condition, one.seed])}>{one.title}<span class="hidden"> seed {one.seed}</span></a>}</th>
+              <th scope="row">{!OPENED.includes(one.state) ? one.title : <a href={link(["run", run.run, "episode", one.condition, one.seed])}>{one.title}<span class="hidden"> seed {one.seed}</span></a>}{!alike && <span class="quiet under">{scenario(one)}</span>}</th>
               <td data-name="Seed" class="number">{one.seed}</td>
               <td data-name="State"><Chip state={one.state} note={one.problem} />{one.share !== null && <span class="quiet"> {Math.round(100 * one.share)} %</span>}</td>
               {measures.map((name) => <td key={name} data-name={worded(name)} class="number">{exact(one.measures[name])}</td>)}

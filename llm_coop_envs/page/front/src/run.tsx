@@ -17,6 +17,15 @@ export function RunView({ name }: { name: string }) {
     const timer = setTimeout(() => look((count) => count + 1), 800);
     return () => clearTimeout(timer);
   }, [unread, again]);
+  if (now?.problem) {
+    return (
+      <>
+        <div class="heading"><h1>{now.study || name}</h1><Chip state={now.state} /></div>
+        <p class="problem" role="alert">{now.problem}</p>
+        <p><a href={link([])}>All runs</a></p>
+      </>
+    );
+  }
   return <Shown asked={asked}>{(held) => <Read held={held} run={{ ...held, ...now }} />}</Shown>;
 }
 
