@@ -30,6 +30,7 @@ from llm_coop_envs.storage.files import write_whole
 from llm_coop_envs.storage.folder import COMPLETE, INTERRUPTED, MANIFEST, RUNNING, DamagedManifest
 from llm_coop_envs.storage.parquet import need_arrow
 from llm_coop_envs.studies.study import Study, check_players
+from llm_coop_envs.util.paths import StrPath
 from llm_coop_envs.util.waiting import run_coroutine
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ class Outcome:
 
 def run_study(
     study: Study,
-    folder: Path,
+    folder: StrPath,
     *,
     workers: int = 1,
     command: str = "",
@@ -135,6 +136,7 @@ def run_study(
     if workers < 1:
         raise RunError(f"workers={workers}: must be 1 or more")
     need_arrow()
+    folder = Path(folder)
     access = access or ModelAccess()
     if (folder / MANIFEST).is_file():
         with contextlib.suppress(DamagedManifest):  # it will be rebuilt
@@ -190,7 +192,7 @@ class _Runner:
         self._record: dict[str, Any] = {"command": command, "workers": 0 if side_by_side else workers}
         if study.models:
             access.check(self._endpoints)
-            if access.replay is not None and (access.replay / MANIFEST).is_file():
+            if access.replay is not None and Path(access.replay, MANIFEST).is_file():
                 check_prompts(open_run(access.replay), self._models)
             self._record["asking"] = access.describe(self._endpoints)
 
