@@ -140,6 +140,7 @@ def play_out(
         limit: how many episodes are played at most.
         ray: the Ray cluster whose tasks play; `None` to play here.
     """
+    from llm_coop_envs.reports.headline import lines_at_end
     from llm_coop_envs.runs.progress import RichWatcher
     from llm_coop_envs.runs.remaining import count_of, format_clock
     from llm_coop_envs.runs.runner import run_study
@@ -188,4 +189,6 @@ def play_out(
         raise typer.Exit(EXIT_INTERRUPTED)
     played = f"{count_of(outcome.played, 'episode')} in {format_clock(outcome.seconds)}"
     note(f"Done: {played}; all {outcome.run.total} are in {folder}.")
+    for line in lines_at_end(outcome.run):
+        typer.echo(line)
     typer.echo(f"Next: {shlex.join(['llm-coop', 'report', str(folder)])}")
