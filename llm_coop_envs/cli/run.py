@@ -152,6 +152,7 @@ def play_out(
         ray: the Ray cluster whose tasks play; `None` to play here.
         notify: a command that gets notices; it may hold a secret, and is in no record of the run.
     """
+    from llm_coop_envs.reports.headline import lines_at_end
     from llm_coop_envs.runs.failures import summarise_failures
     from llm_coop_envs.runs.progress import RichWatcher
     from llm_coop_envs.runs.remaining import count_of, format_clock
@@ -207,4 +208,6 @@ def play_out(
         raise typer.Exit(EXIT_INTERRUPTED)
     played = f"{count_of(outcome.played, 'episode')} in {format_clock(outcome.seconds)}"
     note(f"Done: {played}; all {outcome.run.total} are in {folder}.")
+    for line in lines_at_end(outcome.run):
+        typer.echo(line)
     typer.echo(f"Next: {shlex.join(['llm-coop', 'report', str(folder)])}")

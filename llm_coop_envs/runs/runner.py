@@ -270,7 +270,7 @@ class _Runner:
         """Why conditions are invalid: of a complete run by its table, else by the answers of this session."""
         if not self._study.models:
             return {}
-        from llm_coop_envs.runs.unread import invalid_conditions
+        from llm_coop_envs.runs.validity import invalid_conditions
 
         if complete:
             return invalid_conditions(run)

@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import http.client
 import json
 import os
 import shutil
@@ -14,7 +13,7 @@ import pytest
 from invoking import assert_sentence, invoke
 from model_studies import SHORT, answering, asking, play, study_with_model
 from small import command, write_manifest
-from viewing import viewed
+from viewing import Asking, viewed
 
 from llm_coop_envs.page.known_runs import KnownRuns
 from llm_coop_envs.page.server import PageServer
@@ -30,40 +29,6 @@ ALL_QUESTIONS = (
     "story?run=rules&condition=kbc-talk&seed=0&number=1",
     "live",
 )
-
-
-class Asking:
-    """Asks a server as a browser, or somebody else, would."""
-
-    def __init__(self, view, address):
-        self.view = view
-        self.host = address.split("/")[2]
-
-    def send(self, path, method="GET", body=None, token=True, **headers):
-        talk = http.client.HTTPConnection(self.host, timeout=30)
-        headers = {name.replace("_", "-"): value for name, value in headers.items() if value is not None}
-        if token:
-            headers["Cookie"] = f"llm-coop-{self.host.split(':')[1]}={self.view.token if token is True else token}"
-        talk.request(method, path, body=body, headers=headers)
-        answer = talk.getresponse()
-        found = answer.status, dict(answer.getheaders()), b"" if path == "/api/live" else answer.read()
-        talk.close()
-        return found
-
-    def get(self, question, **more):
-        status, _, body = self.send(f"/api/{question}", **more)
-        return status, json.loads(body)
-
-    def order(self, content, **more):
-        headers = {"Origin": f"http://{self.host}", "Sec_Fetch_Site": "same-origin", **more}
-        status, _, body = self.send("/api/control", "POST", json.dumps(content), **headers)
-        return status, json.loads(body)
-
-
-@pytest.fixture(scope="module")
-def asks(runs):
-    with viewed(runs) as found:
-        yield Asking(*found)
 
 
 @pytest.mark.parametrize("question", ALL_QUESTIONS)
