@@ -10,7 +10,7 @@ from llm_coop_envs.policies import Policy
 from llm_coop_envs.policies.llm.parsing.answer_reading import EMPTY, REFUSED, TRUNCATED
 from llm_coop_envs.policies.llm.playing.answer_counts import AnswerCounts
 from llm_coop_envs.policies.llm.playing.policy import LLMPolicy
-from llm_coop_envs.runs.validity import why_invalid
+from llm_coop_envs.runs.validity import share_text, why_invalid
 
 #: So many decisions of a condition have to end before anything is said of it.
 ENOUGH = 20

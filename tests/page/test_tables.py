@@ -41,7 +41,7 @@ def test_a_course_has_a_value_of_each_round(asks):
         assert course["places"] == list(range(len(rounds)))
         assert course["series"][0]["name"] == series
         assert all(len(one["values"]) == len(rounds) for one in course["series"])
-    assert [one["values"][-1] for one in course["series"]][0] == 12  # all are out at the end
+    assert course["series"][0]["values"][-1] == 12  # all are out at the end
     prices = asks.get("course?run=rules&condition=bertrand-talk&seed=0")[1]
     mean, firms = prices["series"][0]["values"], [one["values"] for one in prices["players"]]
     assert mean == pytest.approx([sum(row) / 2 for row in zip(*firms, strict=True)])
