@@ -38,6 +38,8 @@ class Answers:
     def cards(self, run: Run) -> dict[str, Any]:
         """The answers of a run: `cards` with topic, verdict, sentence, certainty and caveats, and a `note`.
 
+        They are `growing` if there will be more in a moment.
+
         Raises:
             LlmCoopError: they cannot be read, or SciPy is not installed.
             Indexing: they are being read.
@@ -75,7 +77,7 @@ class Answers:
             answer = reading.result(timeout=_SOON_SECONDS if kept is None else 0)
         except NotYet:
             if kept is not None:
-                return kept[1]
+                return {**kept[1], "growing": True}
             raise Indexing(what) from None
         except BaseException:
             with self._lock:

@@ -1,6 +1,5 @@
 """The page in a real browser: open, scrub, filter, steer, compare, hostile messages, for everybody."""
 
-import contextlib
 import json
 import shutil
 import threading
@@ -12,7 +11,7 @@ from browser import needs_chromium
 from invoking import invoke
 from model_studies import SHORT, answering, play
 from small import KBC, small_study, write_manifest
-from viewing import viewed
+from viewing import READY, looked_at, opened, usable
 
 from llm_coop_envs.benchmarks.speed.view import make_large
 from llm_coop_envs.page import index as indexes
@@ -45,15 +44,6 @@ ROUTES = {
     "story": "run/deep%2Fmodel/episode/evacuation-talk/0/agent/2",
     "compare": "compare?a=rules%7Cbertrand-talk%7C0&b=rules%7Cbertrand-silent%7C0&at=5",
 }
-READY = "!document.body.innerText.includes('Loading') && !document.body.innerText.includes('Looking for')"
-
-
-@contextlib.contextmanager
-def looked_at(browser, folder):
-    """A page's server, which the browser has left, and asks nothing of, when it ends."""
-    with viewed(folder) as found:
-        yield found
-        browser.open("about:blank")
 
 
 @pytest.fixture(scope="module")
@@ -63,18 +53,6 @@ def page(browser, runs):
         browser.open(address)
         browser.shows("everything")
         yield address.split("?")[0]
-
-
-def opened(browser, page, route):
-    browser.open(f"{page}#/{route}")
-    browser.until(f"location.hash === {json.dumps('#/' + route)}")
-    browser.until(f"document.querySelector('h1') && {READY}")
-
-
-def usable(browser):
-    """Nothing sticks out sideways, and axe finds nothing serious."""
-    browser.until("document.documentElement.scrollWidth <= innerWidth")  # charts follow a new width a moment later
-    assert browser.faults() == []
 
 
 def unfold(browser):
@@ -489,7 +467,7 @@ def test_it_can_be_used_by_keyboard_alone(browser, page):
     browser.open("about:blank")  # where the focus was before is forgotten
     opened(browser, page, "")
     reached = []
-    for _ in range(30):
+    while "short" not in reached and len(reached) < 40:
         browser.call("Input.dispatchKeyEvent", type="rawKeyDown", key="Tab", code="Tab", windowsVirtualKeyCode=9)
         reached.append(browser.run("document.activeElement.innerText || document.activeElement.tagName"))
         assert browser.run("getComputedStyle(document.activeElement).outlineStyle") == "solid"

@@ -8,6 +8,8 @@ import threading
 
 from llm_coop_envs.page.server import PageServer
 
+READY = "!document.body.innerText.includes('Loading') && !document.body.innerText.includes('Looking for')"
+
 
 @contextlib.contextmanager
 def viewed(folder):
@@ -66,3 +68,23 @@ class Asking:
         headers = {"Origin": f"http://{self.host}", "Sec_Fetch_Site": "same-origin", **more}
         status, _, body = self.send("/api/control", "POST", json.dumps(content), **headers)
         return status, json.loads(body)
+
+
+@contextlib.contextmanager
+def looked_at(browser, folder):
+    """A page's server, which the browser has left, and asks nothing of, when it ends."""
+    with viewed(folder) as found:
+        yield found
+        browser.open("about:blank")
+
+
+def opened(browser, page, route):
+    browser.open(f"{page}#/{route}")
+    browser.until(f"location.hash === {json.dumps('#/' + route)}")
+    browser.until(f"document.querySelector('h1') && {READY}")
+
+
+def usable(browser):
+    """Nothing sticks out sideways, and axe finds nothing serious."""
+    browser.until("document.documentElement.scrollWidth <= innerWidth")  # charts follow a new width a moment later
+    assert browser.faults() == []

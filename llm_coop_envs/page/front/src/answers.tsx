@@ -1,7 +1,7 @@
 // What a run answers: the report's sentences, and a picture of each condition that grows while the run is played.
 import { useState } from "preact/hooks";
 import { useData, type Condition, type Detail, type Measured, type Run } from "./data";
-import { count, Empty, exact, Mean, Shown, worded } from "./parts";
+import { count, Empty, exact, Mean, Shown, useAgain, worded } from "./parts";
 
 interface Card {
   topic: string;
@@ -12,7 +12,9 @@ interface Card {
 }
 
 export function Answers({ held, run }: { held: Detail; run: Run }) {
-  const asked = useData<{ cards: Card[]; note: string }>(run.finished ? "answers" : null, { run: run.run }, `${run.finished} ${run.state === "complete"}`);
+  const [again, look] = useState(0);
+  const asked = useData<{ cards: Card[]; note: string; growing?: boolean }>(run.finished ? "answers" : null, { run: run.run }, `${run.finished} ${run.state} ${again}`);
+  useAgain(asked.data?.growing, again, look);
   const scenarios = [...new Set(held.found.map((one) => one.scenario))];
   return (
     <section class="answers" aria-label="Answers">

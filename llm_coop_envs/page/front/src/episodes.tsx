@@ -1,7 +1,7 @@
 // A run's episodes as a table: sorted, filtered, searched, page by page.
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { useData, type Detail, type EpisodeRow, type Listing, type Run } from "./data";
-import { Chip, count, Empty, exact, Head, money, Search, share, Shown, worded } from "./parts";
+import { Chip, count, Empty, exact, Head, money, Search, share, Shown, useAgain, worded } from "./parts";
 import { go, link, route } from "./route";
 
 const PAGE = 50;
@@ -15,11 +15,7 @@ export function EpisodeTable({ held, run }: { held: Detail; run: Run }) {
   const playing = Object.values(run.live).flatMap((live) => Object.keys(live.playing)).join();
   const asked = useData<Listing>("episodes", { run: run.run, condition, state, search, sort, first, most: PAGE }, `${run.finished} ${playing} ${again}`);
   const unread = asked.data?.unread || asked.data?.reading;
-  useEffect(() => {
-    if (!unread) return;
-    const timer = setTimeout(() => look((count) => count + 1), 800);
-    return () => clearTimeout(timer);
-  }, [unread, again]);
+  useAgain(unread, again, look);
   const mixed = new Set(held.found.map((one) => one.scenario)).size > 1;
   const filtered = condition || state || search;
   return (
@@ -91,7 +87,7 @@ function Rows({ held, run, told, first, sort, condition }: { held: Detail; run: 
               {!alike && <td data-name="Headline measure"><First row={one} held={held} /></td>}
               {models && (
                 <>
-                  <td data-name="Cost" class="number">{money(one.cost)}{one.cost === null && one.tokens ? <span class="quiet">{count(one.tokens)} tokens</span> : null}</td>
+                  <td data-name="Cost" class="number">{one.cost === null && one.tokens ? <span class="quiet">{count(one.tokens)} tokens</span> : money(one.cost)}</td>
                   <td data-name="Fallbacks" class={one.asked && one.fallbacks! / one.asked > 0.05 ? "number bad" : "number"}>{one.asked ? share(one.fallbacks ?? 0, one.asked) : "–"}</td>
                 </>
               )}

@@ -14,7 +14,7 @@ export function count(value: number | null | undefined): string {
 
 export function exact(value: number | null | undefined, digits = 4): string {
   if (value === null || value === undefined) return "–";
-  return Number(value.toPrecision(digits)).toLocaleString("en", { maximumFractionDigits: 6 });
+  return Number(value.toPrecision(digits)).toLocaleString("en", { maximumFractionDigits: 6 }).replace(/^-0$/, "0");
 }
 
 export function money(value: number | null | undefined): string {
@@ -166,7 +166,7 @@ export function Head({ column, sort, title = worded(column), start = "", number 
   return (
     <th scope="col" class={number ? "number" : ""} aria-sort={sorted || undefined} title={note}>
       <button class="plain" onClick={() => go({ sort: sort === here ? other : here, first: "" })}>
-        {title[0].toUpperCase() + title.slice(1)}<span class="arrow" aria-hidden="true">{sorted === "ascending" ? " ↑" : sorted ? " ↓" : ""}</span>
+        {title[0].toUpperCase() + title.slice(1)}
       </button>
     </th>
   );
@@ -174,6 +174,15 @@ export function Head({ column, sort, title = worded(column), start = "", number 
 
 export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
   return <div class="empty"><p><b>{title}</b></p>{children}</div>;
+}
+
+// Ask again in a moment, as long as there is more to come.
+export function useAgain(more: unknown, times: number, look: (times: number) => void): void {
+  useEffect(() => {
+    if (!more) return;
+    const timer = setTimeout(() => look(times + 1), 800);
+    return () => clearTimeout(timer);
+  }, [more, times]);
 }
 
 export function useKeys(act: (key: string, shift: boolean) => boolean): void {

@@ -1,9 +1,9 @@
 // One run: its answers first, then its episodes, and who plays it.
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { Answers } from "./answers";
 import { keepNotes, runs, served, useData, type Detail, type Run } from "./data";
 import { EpisodeTable } from "./episodes";
-import { bytes, Chip, clock, count, Fact, Progress, share, Shown, Steering, when } from "./parts";
+import { bytes, Chip, clock, count, Fact, Progress, share, Shown, Steering, useAgain, when } from "./parts";
 import { link } from "./route";
 import { Spent, Tags } from "./runs";
 
@@ -12,11 +12,7 @@ export function RunView({ name }: { name: string }) {
   const [again, look] = useState(0);
   const asked = useData<Detail>("run", { run: name }, `${now?.finished} ${now?.state} ${again}`);
   const unread = asked.data?.unread ?? 0;
-  useEffect(() => {
-    if (!unread) return;
-    const timer = setTimeout(() => look((count) => count + 1), 800);
-    return () => clearTimeout(timer);
-  }, [unread, again]);
+  useAgain(unread, again, look);
   if (now?.problem) {
     return (
       <>
