@@ -48,7 +48,7 @@ def run_command(
         str | None,
         option(
             "A command that is told when the run ends, pauses, has used up its budget or falls back too often: as JSON "
-            "on its standard input (docs/view.md).",
+            "on its standard input (docs/away.md).",
             "--notify",
             envvar="LLM_COOP_NOTIFY",
             metavar="COMMAND",
