@@ -27,7 +27,7 @@ _SO_FAR = (
 _TOO_LARGE = "This run is too large to be read here; the report answers it: llm-coop report."
 
 
-class Answers:
+class RunAnswers:
     """Reads the answers of runs in threads of their own, and keeps them."""
 
     def __init__(self) -> None:
@@ -99,7 +99,7 @@ def _fulfil(reading: Future[dict[str, Any]], read: Callable[[], dict[str, Any]])
 
 
 def read_cards(run: Run) -> dict[str, Any]:
-    """Read the answers of a run, as `Answers.cards` gives them.
+    """Read the answers of a run, as `RunAnswers.cards` gives them.
 
     Raises:
         LlmCoopError: they cannot be read, or SciPy is not installed.

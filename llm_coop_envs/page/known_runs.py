@@ -16,7 +16,7 @@ from typing import Any
 
 from llm_coop_envs.errors import LlmCoopError, RunError
 from llm_coop_envs.page.labels import read_labels
-from llm_coop_envs.page.measured import Measured, summarise
+from llm_coop_envs.page.measured import MeasureReader, summarise
 from llm_coop_envs.runs import control
 from llm_coop_envs.runs.branch import BRANCH
 from llm_coop_envs.runs.failures import summarise_failures
@@ -47,7 +47,7 @@ class KnownRuns:
         self._folder = folder
         self._runs: dict[Path, tuple[tuple[int, int], Run]] = {}
         self._live: dict[Path, tuple[float, dict[str, dict[str, Any]]]] = {}
-        self._measured = Measured()
+        self._measured = MeasureReader()
 
     def folders(self) -> dict[str, Path]:
         """The run folders by the names that they have on the page."""

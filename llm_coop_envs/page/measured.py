@@ -33,7 +33,7 @@ Key = tuple[str, int]
 Row = dict[str, Any]
 
 
-class Measures(NamedTuple):
+class EpisodeMeasures(NamedTuple):
     """What is known of a run's finished episodes.
 
     Attributes:
@@ -47,16 +47,16 @@ class Measures(NamedTuple):
     unread: int
 
 
-class Measured:
+class MeasureReader:
     """Reads and keeps the headline measures of runs."""
 
     def __init__(self) -> None:
-        self._complete: dict[Path, tuple[Run, Measures]] = {}
+        self._complete: dict[Path, tuple[Run, EpisodeMeasures]] = {}
         self._rows: dict[Path, tuple[Row, list[Row]]] = {}
         self._headers: dict[Path, list[Row]] = {}
         self._lock = threading.Lock()
 
-    def read(self, run: Run) -> Measures:
+    def read(self, run: Run) -> EpisodeMeasures:
         """Read the measures of a run's finished episodes.
 
         Raises:
@@ -81,7 +81,7 @@ class Measured:
         headers = [count for key in finished for count in self._header_counts(run, *key)]
         return _sum_counts([*headers, *(status["rates"] for status in live.values() if "rates" in status)])
 
-    def _read_episodes(self, run: Run) -> Measures:
+    def _read_episodes(self, run: Run) -> EpisodeMeasures:
         rows: dict[Key, Row] = {}
         counts: dict[Key, Row] = {}
         unread = 0
@@ -99,7 +99,7 @@ class Measured:
                     self._rows[path] = _read_episode(run, condition, seed)
                 rows[condition.name, seed], calls = self._rows[path]
                 counts[condition.name, seed] = _sum_counts(calls)
-        return Measures(rows, counts, unread)
+        return EpisodeMeasures(rows, counts, unread)
 
     def _header_counts(self, run: Run, condition: str, seed: int) -> list[Row]:
         """The counts in an episode's header."""
@@ -130,7 +130,7 @@ def summarise(condition: Condition, measure: str, rows: Iterable[Row]) -> dict[s
 
 
 def _read_episode(run: Run, condition: Condition, seed: int) -> tuple[Row, list[Row]]:
-    """Measures and counts of one episode; without measures if it is large or damaged, which is told elsewhere."""
+    """EpisodeMeasures and counts of one episode; without measures if it is large or damaged, which is told elsewhere."""
     try:
         if run.events_path(condition.name, seed).stat().st_size > LARGE:
             return {}, []
@@ -142,7 +142,7 @@ def _read_episode(run: Run, condition: Condition, seed: int) -> tuple[Row, list[
         return {}, []
 
 
-def _read_tables(run: Run) -> Measures:
+def _read_tables(run: Run) -> EpisodeMeasures:
     """The measures of a complete run.
 
     Raises:
@@ -157,7 +157,7 @@ def _read_tables(run: Run) -> Measures:
     if (run.folder / "answers.parquet").is_file():
         for key, row in _read_columns(run.folder / "answers.parquet", {*COUNTED}):
             calls.setdefault(key, []).append(row)
-    return Measures(rows, {key: _sum_counts(own) for key, own in calls.items()}, 0)
+    return EpisodeMeasures(rows, {key: _sum_counts(own) for key, own in calls.items()}, 0)
 
 
 def _read_columns(path: Path, names: set[str]) -> list[tuple[Key, Row]]:

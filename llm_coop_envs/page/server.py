@@ -22,7 +22,7 @@ from typing import Any
 from aiohttp import web
 
 from llm_coop_envs.errors import LlmCoopError, RunError
-from llm_coop_envs.page.answers import Answers
+from llm_coop_envs.page.answers import RunAnswers
 from llm_coop_envs.page.episode_table import list_episodes
 from llm_coop_envs.page.episodes import Episodes, Indexing, integer
 from llm_coop_envs.page.known_runs import KnownRuns
@@ -62,7 +62,7 @@ class Questions:
     def __init__(self, known_runs: KnownRuns, episodes: Episodes) -> None:
         self.known = known_runs
         self.episodes = episodes
-        self.answers = Answers()
+        self.answers = RunAnswers()
 
     def answer(self, name: str, query: Mapping[str, str]) -> Any:
         """The answer to a question.

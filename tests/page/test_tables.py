@@ -14,7 +14,7 @@ from viewing import Asking, viewed
 
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.page import answers, courses, labels, measured
-from llm_coop_envs.page.answers import Answers
+from llm_coop_envs.page.answers import RunAnswers
 from llm_coop_envs.page.courses import read_course
 from llm_coop_envs.page.episode_table import sort_rows
 from llm_coop_envs.page.episodes import Indexing
@@ -247,7 +247,7 @@ def test_answers_are_read_once_and_again_when_the_run_has_grown(tmp_path, monkey
     run_study(small_study(ALL), tmp_path / "run", limit=6)
     run, read = open_run(tmp_path / "run"), []
     monkeypatch.setattr(answers, "read_cards", lambda run: read.append(1) or {"cards": [], "note": str(len(read))})
-    kept = Answers()
+    kept = RunAnswers()
     assert [kept.cards(run)["note"] for _ in range(3)] == ["1", "1", "1"]
     run_study(small_study(ALL), tmp_path / "run", limit=1)
     assert kept.cards(run)["note"] in ("1", "2")  # what there is, until there is more
@@ -261,7 +261,7 @@ def test_answers_are_read_once_and_again_when_the_run_has_grown(tmp_path, monkey
 
 def test_answers_that_take_long_are_waited_for_and_errors_are_told(tmp_path, monkeypatch):
     run_study(small_study(ALL), tmp_path / "run", limit=2)
-    run, kept = open_run(tmp_path / "run"), Answers()
+    run, kept = open_run(tmp_path / "run"), RunAnswers()
     monkeypatch.setattr(answers, "_SOON_SECONDS", 0.05)
     monkeypatch.setattr(answers, "read_cards", lambda run: time.sleep(0.5) or {"cards": [], "note": "there"})
     with pytest.raises(Indexing):
@@ -275,7 +275,7 @@ def test_answers_that_take_long_are_waited_for_and_errors_are_told(tmp_path, mon
     monkeypatch.setattr(answers, "read_cards", fail)
     for _ in range(2):
         with pytest.raises(RunError, match="is damaged"):
-            Answers().cards(run)
+            RunAnswers().cards(run)
 
 
 def test_the_answers_are_the_reports(asks):
