@@ -130,7 +130,7 @@ def summarise(condition: Condition, measure: str, rows: Iterable[Row]) -> dict[s
 
 
 def _read_episode(run: Run, condition: Condition, seed: int) -> tuple[Row, list[Row]]:
-    """EpisodeMeasures and counts of one episode; without measures if it is large or damaged, which is told elsewhere."""
+    """Measures and counts of one episode; without measures if it is large or damaged, which is said elsewhere."""
     try:
         if run.events_path(condition.name, seed).stat().st_size > LARGE:
             return {}, []
