@@ -76,10 +76,8 @@ def write_report(
     if not 0 <= invalid_above <= 1:
         raise RunError(f"--invalid-above {invalid_above}: must be a share between 0 and 1")
     sections, answers = read_run(run, invalid_above)
-    for section in sections:
-        section.source = run.manifest.get("source", "")
     drawings = {section.scenario.name: section.drawings() for section in sections}
-    tables = file_tables(_tables(run, sections, answers), episode_rows(sections))
+    tables = file_tables(report_tables(run, sections, answers), episode_rows(sections))
     command = ["llm-coop", "report", str(folder), *([] if out is None else ["-o", str(out)])]
     command += ["--partial"] if partial else []
     command += [] if invalid_above == INVALID_ABOVE else ["--invalid-above", f"{invalid_above:g}"]
@@ -113,7 +111,7 @@ def _flatten(groups: Mapping[str, Iterable[T]]) -> list[T]:
     return [member for group in groups.values() for member in group]
 
 
-def _tables(
+def report_tables(
     run: Run, sections: Sequence[ScenarioSection[Any]], answers: AnswersSection | None
 ) -> dict[str, list[ReportTable]]:
     """All tables of the page: of each scenario its own, then its measures, then those about the models."""

@@ -104,14 +104,19 @@ class Filed:
             "column": self.table.head[1 + column_index],
             "text": cell.text,
             "about": cell.below,
-            "value": number.mean if isinstance(number, Interval) else _number(cell.text) if number is None else number,
+            "value": number.mean
+            if isinstance(number, Interval)
+            else number_in(cell.text)
+            if number is None
+            else number,
             **{name: getattr(number, name) if has_interval else None for name in ("low", "high", "n")},
             "conditions": " ".join(conditions) or None,
             "episodes": self.rows_of(conditions) or None,
         }
 
 
-def _number(text: str) -> float | None:
+def number_in(text: str) -> float | None:
+    """The number that a text is; `None` for any other text."""
     try:
         return float(text.replace(",", ""))
     except ValueError:
@@ -198,7 +203,7 @@ def data_files(
     files, resources = {}, []
     for name, book_name, table in csv_files:
         fields = [_field(column, meanings.get((book_name, column.name), "")) for column in table.schema]
-        files[name] = _csv(table)
+        files[name] = csv_bytes(table)
         resources.append(_resource(name, files[name], "csv", fields))
     for name, text in ((STUDY, run.study_text), (CONFIGURATION, _configuration(run))):
         files[name] = text.encode()
@@ -249,7 +254,8 @@ def _book_rows(table: str, columns: Mapping[str, str]) -> list[Row]:
     return [{"table": table, "column": name, "meaning": meaning, "unit": ""} for name, meaning in columns.items()]
 
 
-def _csv(table: pa.Table) -> bytes:
+def csv_bytes(table: pa.Table) -> bytes:
+    """A table as a CSV file: formulas neutralised, yes and no as `TRUE` and `FALSE`, a missing value as nothing."""
     import pyarrow as pa
     from pyarrow import csv
 
@@ -257,7 +263,7 @@ def _csv(table: pa.Table) -> bytes:
         if pa.types.is_nested(field.type):  # paths of prices, which CSV has no form for
             texts = [None if value is None else json.dumps(value) for value in table.column(index).to_pylist()]
             table = table.set_column(index, field.name, pa.array(texts, pa.string()))
-        elif pa.types.is_string(field.type):
+        elif pa.types.is_string(field.type) or pa.types.is_boolean(field.type):
             cells = [table_cell(value) for value in table.column(index).to_pylist()]
             table = table.set_column(index, field.name, pa.array(cells, pa.string()))
     out = io.BytesIO()

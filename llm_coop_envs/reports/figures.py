@@ -145,8 +145,6 @@ def _study_figures(
 def _read_study(folder: Path, *, embed: Embed | None, method: str) -> tuple[list[FigureKind], int]:
     run = open_run(folder)
     sections, _ = read_run(run)
-    for section in sections:
-        section.source = run.manifest.get("source", "")
     if not sections:
         raise RunError(f"{folder}: holds no finished episode yet; run the study first")
     return _study_figures(sections, embed, method), run.total - len(run.finished())

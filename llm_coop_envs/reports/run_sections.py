@@ -47,6 +47,8 @@ def read_run(
         RunError: an episode's file is damaged.
     """
     sections = {condition.scenario: new_section(condition.spec) for condition in run.conditions}
+    for section in sections.values():
+        section.source = run.manifest.get("source", "")
     answers = AnswersSection(run, invalid_above)
     colors = {}
     for name in sections:

@@ -9,6 +9,7 @@ episodes.parquet, rounds_<scenario>.parquet, messages.parquet   made from the ev
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import time
@@ -16,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from llm_coop_envs.core.scenario import Event
 from llm_coop_envs.core.settings import plain
@@ -33,7 +34,11 @@ from llm_coop_envs.studies.families import Primary
 from llm_coop_envs.studies.players import asks_a_model, describe_model, policy_label
 from llm_coop_envs.studies.study import Study
 from llm_coop_envs.util.opening import read_file
+from llm_coop_envs.util.references import load
 from llm_coop_envs.util.shapes import check_shape
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 EPISODE_FORMAT = 2
 #: The longest name of a condition, which is part of the names of files.
@@ -88,6 +93,30 @@ class Run(RunFolder):
     def total(self) -> int:
         """The number of episodes of the study."""
         return sum(len(c.seeds) for c in self.conditions)
+
+    @property
+    def content_hash(self) -> str:
+        """A SHA-256 that names what was played, whatever the order of its finished episodes.
+
+        In the folder, `sha256sum $(find events -name '*.jsonl.gz' | LC_ALL=C sort) | sha256sum` gives it, too.
+        """
+        recorded = {**self.manifest["files"], **self.unrecorded_files()}
+        names = sorted(self.events_name(*episode) for episode in self.finished())
+        lines = "".join(f"{recorded[name].partition(' ')[2]}  {name}\n" for name in names)
+        return hashlib.sha256(lines.encode()).hexdigest()
+
+    def table(self, name: str) -> pd.DataFrame:
+        """A table of the run's report with its numbers unrounded, such as `run.table("comparisons")`.
+
+        Args:
+            name: a name that `llm-coop table RUN` lists, or the beginning of a single one.
+
+        Raises:
+            SettingsError: the run has no such table.
+            RunError: an episode is damaged, or none is finished.
+            MissingExtra: pandas is not installed, or what statistics need.
+        """
+        return load("llm_coop_envs.reports.run_tables:make_frame")(self, name)
 
     def events_path(self, condition: str, seed: int) -> Path:
         """The file of an episode's events, which need not be there yet."""
