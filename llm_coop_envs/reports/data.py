@@ -32,6 +32,7 @@ from llm_coop_envs.util.quoting import table_cell
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from matplotlib.figure import Figure
 
 PACKAGE = "datapackage.json"
 CONFIGURATION = "configuration.yaml"
@@ -183,9 +184,7 @@ def data_files(
     run_tables = _run_tables(run, _arms(sections), intact)
     page_tables = {filed.file: as_table(filed.cells(), CELLS) for filed in tables if filed.table.rows}
     figure_tables = {
-        f"{drawing.name}.csv": as_table(rows, PLOTTED)
-        for drawing in drawings
-        if (rows := [_plain(row) for row in plotted(drawing.figure)])
+        f"{drawing.name}.csv": numbers for drawing in drawings if (numbers := plotted_table(drawing.figure))
     }
     columns = {name: table.column_names for name, table in run_tables.items()}
     book = [
@@ -240,6 +239,12 @@ def _episode_metrics(run: Run, arm: PlayedCondition[Any]) -> list[Row]:
         _, _, digest = run.manifest["files"].get(file, "").partition(" ")
         rows.append({"events": file, "sha256": digest or None, **metrics})
     return rows
+
+
+def plotted_table(figure: Figure) -> pa.Table | None:
+    """The numbers in a figure, with the columns of `PLOTTED`; `None` if it has none."""
+    rows = [_plain(row) for row in plotted(figure)]
+    return as_table(rows, PLOTTED) if rows else None
 
 
 def _plain(row: Row) -> Row:
