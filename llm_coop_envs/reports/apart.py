@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Sequence
+import math
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -41,13 +42,16 @@ def _draw_kind(section: ScenarioSection[Any], name: str) -> list[Drawing]:
 
 
 def _join(drawn: Sequence[tuple[PlayedCondition[Any], Drawing]], name: str) -> Drawing:
-    rows = _with_one_range([[_named(panel, arm) for panel in _panels(drawing)] for arm, drawing in drawn])
+    rows = _with_one_range([_panels(drawing) for _, drawing in drawn])
     colours: dict[str, set[str]] = {}
     for curve in (curve for row in rows for panel in row for curve in panel.curves):
         colours.setdefault(curve.label, set()).add(curve.color)
     ambiguous = {label for label, used in colours.items() if label and len(used) > 1}
-    rows = [[_relabelled(panel, arm, ambiguous) for panel in row] for row, (arm, _) in zip(rows, drawn, strict=True)]
     is_single = all(len(row) == 1 for row in rows)
+    rows = [
+        [_named(_relabelled(panel, arm, ambiguous), arm, is_alone=is_single) for panel in row]
+        for row, (arm, _) in zip(rows, drawn, strict=True)
+    ]
     if is_single:
         panels = [panel for row in rows for panel in row]
         rows = [panels[at : at + ACROSS] for at in range(0, len(panels), ACROSS)]
@@ -56,18 +60,38 @@ def _join(drawn: Sequence[tuple[PlayedCondition[Any], Drawing]], name: str) -> D
         name=f"{name.replace('-', '_')}_apart",
         caption=f"{'A panel' if is_single else 'A row of panels'} for each condition. {' '.join(captions)}",
         alt=drawn[0][1].alt,
-        figure=draw_panels(rows, size=(3.0, 2.7), share_y=is_single),
+        figure=draw_panels(rows, size=(3.0, 2.7)),
         published=any(drawing.published for _, drawing in drawn),
     )
 
 
 def _with_one_range(rows: Sequence[Sequence[Panel]]) -> list[list[Panel]]:
-    """The panels with the same vertical axis where each has a single one that is set, so that they can be compared."""
-    ranges = [panel.y_range for row in rows for panel in row]
-    if any(len(row) > 1 for row in rows) or any(None in ends for ends in ranges):
+    """The rows, with the same vertical axis for panels in the same place, so that conditions can be compared."""
+    if len({len(row) for row in rows}) > 1:
         return [list(row) for row in rows]
-    lows, highs = zip(*ranges, strict=True)
-    return [[replace(panel, y_range=(min(lows), max(highs))) for panel in row] for row in rows]
+    ranges = [_joint_range(panels) for panels in zip(*rows, strict=True)]
+    return [[replace(panel, y_range=ends) for panel, ends in zip(row, ranges, strict=True)] for row in rows]
+
+
+def _joint_range(panels: Sequence[Panel]) -> tuple[float | None, float | None]:
+    """The ends of a vertical axis that holds what some panels set as theirs, or else what they show."""
+    values = [value for panel in panels for value in _heights(panel)]
+    if not values:
+        return panels[0].y_range
+    margin = 0.05 * (max(values) - min(values)) or 1.0
+    lows = [min(values) - margin if panel.y_range[0] is None else panel.y_range[0] for panel in panels]
+    highs = [max(values) + margin if panel.y_range[1] is None else panel.y_range[1] for panel in panels]
+    return min(lows), max(highs)
+
+
+def _heights(panel: Panel) -> Iterator[float]:
+    """Every height at which a panel shows something."""
+    for curve in panel.curves:
+        for values in (curve.y, curve.low or (), curve.high or ()):
+            yield from (value for value in values if math.isfinite(value))
+    for dots in panel.dots:
+        yield from dots.y
+    yield from (level.value for level in panel.levels)
 
 
 def _relabelled(panel: Panel, arm: PlayedCondition[Any], labels: Collection[str]) -> Panel:
@@ -83,8 +107,10 @@ def _panels(drawing: Drawing) -> list[Panel]:
     return [panel for row in panels_of(drawing.figure) for panel in row if panel is not None]
 
 
-def _named(panel: Panel, arm: PlayedCondition[Any]) -> Panel:
-    """A panel that names its condition, in its title or below it."""
-    if arm.title in panel.title or not panel.title:
+def _named(panel: Panel, arm: PlayedCondition[Any], *, is_alone: bool) -> Panel:
+    """A panel that names its condition: in its title if it is the only one of the condition, else below it."""
+    if is_alone or not panel.title:
         return replace(panel, title=arm.title)
-    return replace(panel, note=arm.title if not panel.note else f"{arm.title}; {panel.note}")
+    if arm.title in panel.title:
+        return panel
+    return replace(panel, note=f"{arm.title}; {panel.note}" if panel.note else arm.title)

@@ -1,7 +1,4 @@
-"""Charts of curves and dots from plain numbers, alone or side by side.
-
-Nothing here knows an environment, a run, or pyplot's global state.
-"""
+"""Charts of curves and dots from plain numbers, alone or side by side, without environments, runs or pyplot."""
 
 from __future__ import annotations
 
@@ -19,6 +16,7 @@ from llm_coop_envs.render.charts.style import (
     draw_colour_bar,
     new_figure,
     note_plotted,
+    set_labels,
     set_titles,
     styled,
 )
@@ -202,11 +200,11 @@ def draw_panels(
     width = panel_width(size[0], across)
     height = size[1] if width >= size[0] else max(size[1] * width / size[0], min(size[1], _LOWEST))
     panels = [panel for row in rows for panel in row if panel is not None]
-    labels = [label for panel in panels for label in (*(c.label for c in panel.curves), *(d.label for d in panel.dots))]
+    labels = [series.label for panel in panels for series in (*panel.curves, *panel.dots)]
     legend_columns = min(legend_columns, max(1, int(width * across / _LEGEND_COLUMN)))
     names = {label: wrap_to(label, width * across / legend_columns - 0.5, 9) for label in labels if label}
-    wrapped_lines = sum([1 + name.count("\n") for name in names.values()])
-    lines = math.ceil(wrapped_lines / legend_columns) if legend_rows is None else max(legend_rows, wrapped_lines)
+    text_lines = "\n".join(names.values()).count("\n") + bool(names)
+    lines = math.ceil(text_lines / legend_columns) if legend_rows is None else max(legend_rows, text_lines)
     legend_height = points(0.21) * lines + 0.1 if lines else 0.0
     with styled():
         figure = new_figure(width * across, height * len(rows) + legend_height)
@@ -241,7 +239,7 @@ def draw_panels(
 
 
 def panels_of(figure: Figure) -> Rows:
-    """The rows of panels that `draw_panels` drew in a figure; empty for other figures."""
+    """The rows that `draw_panels` drew in a figure; empty for other figures."""
     return _PANELS.get(figure, [])
 
 
@@ -288,8 +286,7 @@ def fill(axes: Axes, panel: Panel) -> None:
     for mark in panel.marks:
         _draw_mark(axes, mark)
     set_titles(axes, panel.title, panel.note)
-    axes.set_xlabel(panel.x_label)
-    axes.set_ylabel(panel.y_label)
+    set_labels(axes, panel.x_label, panel.y_label)
     if panel.x_ticks is not None:
         axes.set_xticks(list(panel.x_ticks), panel.tick_labels)
     elif all(float(x).is_integer() for drawn in (panel.curves, panel.dots) for series in drawn for x in series.x):

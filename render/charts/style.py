@@ -119,10 +119,8 @@ def plotted(figure: Figure) -> list[dict[str, Any]]:
 
 def set_titles(axes: Axes, title: str, note: str) -> None:
     """Set a panel's title and, if `note` is not empty, a faint line below it."""
-    figure = axes.get_figure()
-    spec = axes.get_subplotspec()
-    inches = 0.75 * figure.get_figwidth() / (spec.get_gridspec().ncols if spec else 1) if figure else 0.0
-    title, note = wrap_to(title, inches, 10.5 * 1.1), wrap_to(note, inches, 9.5)
+    width = 0.75 * _panel_inches(axes)[0]
+    title, note = wrap_to(title, width, 11.5), wrap_to(note, width, 9.5)
     axes.set_title(title, pad=points(5 + 12 * (1 + note.count("\n"))) if note else None)
     if note:
         axes.annotate(
@@ -134,6 +132,20 @@ def set_titles(axes: Axes, title: str, note: str) -> None:
             fontsize=points(9.5),
             color=FAINT,
         )
+
+
+def set_labels(axes: Axes, x_label: str, y_label: str) -> None:
+    """Set the labels of both axes, in lines that a journal's column holds."""
+    axes.set_xlabel(x_label)
+    axes.set_ylabel(wrap_to(y_label, 0.6 * _panel_inches(axes)[1], 10))
+
+
+def _panel_inches(axes: Axes) -> tuple[float, float]:
+    """Width and height in inches of a panel with its titles and labels."""
+    figure, spec = axes.get_figure(), axes.get_subplotspec()
+    assert figure is not None
+    grid = None if spec is None else spec.get_gridspec()
+    return figure.get_figwidth() / (grid.ncols if grid else 1), figure.get_figheight() / (grid.nrows if grid else 1)
 
 
 def picture(figure: Figure, form: str = "png") -> bytes:

@@ -100,7 +100,7 @@ def test_means_are_those_of_the_episodes_that_they_lead_to(reported):
         cell = dict(zip(head, line, strict=True))
         played = [dict(zip(names, episodes[row - 2], strict=True)) for row in rows_of(cell["episodes"])]
         assert {one["condition"] for one in played} == set(cell["conditions"].split())
-        values = [float({"true": 1, "false": 0}.get(v, v)) for one in played if (v := one[cell["name"]]) != ""]
+        values = [float({"TRUE": 1, "FALSE": 0}.get(v, v)) for one in played if (v := one[cell["name"]]) != ""]
         if not values:
             assert cell["text"] == "\N{EN DASH}"
             assert cell["value"] == cell["n"] == ""

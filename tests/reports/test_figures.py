@@ -306,5 +306,6 @@ def test_the_command_lists_what_it_did(everything, tmp_path):
     assert found.returncode == 0, found.stderr
     assert "drawn      kbc-variance: kbc_variance" in found.stdout
     assert "not drawn  temperature" in found.stdout
-    assert {path.name for path in tmp_path.iterdir()} == {"kbc_variance.png", "kbc_variance.pdf", CAPTIONS}
+    files = {f"kbc_variance.{ending}" for ending in ("png", "pdf", "csv")}
+    assert {path.name for path in tmp_path.iterdir()} == files | {CAPTIONS}
     assert llm_coop("figures", everything, "--base-url", "http://127.0.0.1:1/v1").returncode == 2

@@ -16,8 +16,8 @@ from llm_coop_envs.bertrand.faces.report_prices import (
     STRETCH,
     PriceHistory,
     collusion,
+    count_rounds,
     draw_prices,
-    longest,
     mean_path,
 )
 from llm_coop_envs.bertrand.metrics import price_range
@@ -139,7 +139,7 @@ class BertrandSection(ScenarioSection[PriceHistory]):
             for path in self.scenario.published["trajectories"]
             if any(path in self._published_for(c) for c in conditions)
         ]
-        longest = max(longest(played.episodes) for played in conditions)
+        longest = max(count_rounds(played.episodes) for played in conditions)
         rounds = [mark for mark in _MARKS if mark <= longest or any(mark in path["rounds"] for path in paths)]
         rows = []
         for played in with_unflagged(conditions):

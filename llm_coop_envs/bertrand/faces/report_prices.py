@@ -180,7 +180,7 @@ def collusion(episodes: Sequence[PriceHistory], color: str = GREEN) -> list[Shad
 
     Only stretches of at least `STRETCH` rounds count, and only rounds that were played.
     """
-    is_collusive = np.zeros((len(episodes), longest(episodes)))
+    is_collusive = np.zeros((len(episodes), count_rounds(episodes)))
     for row, episode in zip(is_collusive, episodes, strict=True):
         row[: len(episode.together)] = lasting(episode.together)
     edges = sorted((episodes[0].nash, episodes[0].joint))
@@ -212,6 +212,6 @@ def mean_path(played: PlayedCondition[PriceHistory], label: str) -> tuple[str, S
     return label, range(begin + 1, rounds + 1), table[:, begin:], played.color, within
 
 
-def longest(episodes: Sequence[PriceHistory]) -> int:
+def count_rounds(episodes: Sequence[PriceHistory]) -> int:
     """The number of rounds of the longest episode."""
     return max(len(episode.prices) for episode in episodes)
