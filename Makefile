@@ -10,7 +10,7 @@ SHIPPED := $(basename $(notdir $(wildcard benchmarks/studies/*.yaml)))
 # Those of rules alone: learners have a study of their own, and so has a real model.
 STUDIES := $(filter-out collusion_comparison heterogeneity_q_learning klein local_model,$(SHIPPED))
 
-.PHONY: demo studies front demo-llm studies-llm test simulate test-all test-llm test-lowest test-rl test-ray fuzz wheel lines lint pictures docked published clean
+.PHONY: demo studies front types demo-llm studies-llm test test-odd simulate test-all test-llm test-lowest test-rl test-ray fuzz docs wheel check-wheel matrix lines lint pictures docked published clean
 
 # The shipped study, played and reported on. Run again, it finds everything there.
 demo: $(VENV)/.study
@@ -44,6 +44,12 @@ studies-llm: $(VENV)/.local
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -q -n auto --dist loadfile -m "not rare and not ray"
+
+# The same tests, started from an odd environment and with Ctrl-C ignored, as in a shell's background.
+ODD := TZ=Pacific/Chatham LANG=tr_TR.UTF-8 LC_ALL=C COLUMNS=41 LINES=7 TERM=xterm-256color FORCE_COLOR=1 HOME=/nonexistent \
+	EDITOR=false PAGER=false PYTHONHASHSEED=77 OPENAI_API_KEY=odd LLM_COOP_API_KEY=odd http_proxy=http://127.0.0.1:9
+test-odd: $(VENV)/.dev
+	trap "" INT; $(ODD) $(BIN)/python -m pytest -q -n auto --dist loadfile -m "not rare and not ray" < /dev/null
 
 # Also what takes minutes and seldom says more: a hundred kills, all archived sessions.
 test-all: $(VENV)/.dev
@@ -85,6 +91,10 @@ lint: $(VENV)/.dev
 	$(BIN)/mypy
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
+# The settings as keywords for type checkers, from the classes of settings. A test tells when that was forgotten.
+types: $(VENV)/.dev
+	$(BIN)/python tests/tools/typed_settings.py
+
 # The page of `llm-coop view`, built anew from its sources; needs Node. A test tells when that was forgotten.
 front:
 	cd llm_coop_envs/page/front && npm ci && npm run build
@@ -96,6 +106,24 @@ wheel: | $(BIN)/python
 	umask 022 && git archive HEAD | tar -x -C build/source
 	cd build/source && umask 022 && SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) \
 		$(abspath $(BIN))/python -m pip wheel --quiet --disable-pip-version-check --no-deps -w $(CURDIR)/dist .
+
+# The wheel and the source archive, checked as the package index does.
+check-wheel: wheel
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check build check-wheel-contents twine
+	cd build/source && umask 022 && SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) \
+		$(abspath $(BIN))/python -m build --sdist --outdir $(CURDIR)/dist
+	$(BIN)/check-wheel-contents dist/*.whl
+	$(BIN)/twine check --strict dist/*
+
+# Every extra from the wheel on every Python that is here, and the command it is for; needs half an hour and the package index.
+matrix: wheel
+	$(BIN)/python tests/tools/install_matrix.py dist/*.whl
+
+# The site, from docs/ and the docstrings of what is public: build/site/index.html. Reads without a server.
+docs: $(VENV)/.docs
+	rm -rf build/site
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going -q -b html docs build/site
+	@echo "Open $(CURDIR)/build/site/index.html in a browser."
 
 # How much Python there is outside of tests, and how much of it is in the wheel: all lines, docstrings and blank ones too.
 lines:
@@ -139,6 +167,10 @@ TORCH ?= torch
 $(VENV)/.rl: $(VENV)/.dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check "$(TORCH)"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[rl,dev]"
+	@touch $@
+
+$(VENV)/.docs: $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs,dev]"
 	@touch $@
 
 $(VENV)/.ray: $(VENV)/.dev

@@ -25,6 +25,7 @@ from llm_coop_envs.runs.folder import open_run
 from llm_coop_envs.storage.files import write_whole
 from llm_coop_envs.studies.families import Primary
 from llm_coop_envs.util.checks import suggestion
+from llm_coop_envs.util.paths import StrPath
 from llm_coop_envs.util.references import load
 
 CAPTIONS = "captions.md"
@@ -73,8 +74,8 @@ def known_figures() -> dict[str, str]:
 
 
 def draw_figures(
-    folder: Path,
-    out: Path | None = None,
+    folder: StrPath,
+    out: StrPath | None = None,
     *,
     only: Sequence[str] = (),
     formats: Sequence[str] = ("png", "pdf"),
@@ -113,12 +114,13 @@ def draw_figures(
         raise SettingsError("conditions", conditions, f"must be {' or '.join(ARRANGEMENTS)}")
     inches = read_width(width) if width else None
     need_matplotlib()
+    folder = Path(folder)
     kind = next(kind for kind in folder_kinds() if kind.fits(folder))
     if arms and kind is not _STUDY:
         raise SettingsError("arm", arms[0], f"names a condition of a study, and the folder holds {kind.holds}")
     figure_kinds, missing = kind.read(folder, embed=embed, method=method, conditions=conditions, arms=arms)
     figures = {figure.name: figure for figure in figure_kinds}
-    out = out or folder / "figures"
+    out = Path(out or folder / "figures")
     drawn: dict[str, list[str]] = {}
     not_drawn: dict[str, str] = {}
     captions = [f"# Figures of {folder.resolve().name}\n"]

@@ -40,7 +40,7 @@ MEANS, COMPARISONS, BALANCE = "means", "comparisons", "balance"
 #: The digits of a run's hash that notes print.
 HASH_DIGITS = 16
 #: Columns of names and words, also where a condition's name looks like a number.
-_WORDS = ("reference", "compared", "players", "finding")
+_WORDS = ("reference", "compared", "played by", "finding")
 #: What the report calls findings, and what tables call them where that is too short.
 _CALLED = {"few": "too few", "explored": "exploratory"}
 _FINDINGS = {
@@ -144,7 +144,7 @@ def means_table(section: ScenarioSection[Any], measures: Sequence[str]) -> Repor
     ]
     return ReportTable(
         title=f"{section.scenario.title}: means by condition",
-        head=["condition", "players", "n", *names],
+        head=["condition", "played by", "n", *names],
         rows=rows,
         notes=[
             f"Means over {_unit(section.conditions)} with 95 % intervals (docs/statistics.md); n: how many.",

@@ -26,6 +26,7 @@ from llm_coop_envs.studies.conditions import Condition
 from llm_coop_envs.studies.players import policy_label
 from llm_coop_envs.studies.study import Study
 from llm_coop_envs.util.opening import DAMAGED, explain_damage
+from llm_coop_envs.util.paths import StrPath
 from llm_coop_envs.util.trust import NOTHING, limited_to
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ class Verification:
         faults: a sentence on each fault.
         notes: sentences on what could not be checked, and why.
         versions: a sentence on each of Python and NumPy that is not here what it was when the run was played.
+        failed: a sentence on each episode that failed and has not been played since.
         episodes: the number of finished episodes that are this run's own.
         replayed: the number of episodes that were played again and compared.
         tables: the number of tables that were made again and compared.
@@ -54,12 +56,13 @@ class Verification:
     faults: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     versions: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
     episodes: int = 0
     replayed: int = 0
     tables: int = 0
 
 
-def verify_run(folder: Path, *, again: bool = False, tell: Callable[[str], None] = lambda _: None) -> Verification:
+def verify_run(folder: StrPath, *, again: bool = False, tell: Callable[[str], None] = lambda _: None) -> Verification:
     """Check a run.
 
     Args:
@@ -73,12 +76,12 @@ def verify_run(folder: Path, *, again: bool = False, tell: Callable[[str], None]
         MissingExtra: pyarrow is not installed.
     """
     need_arrow()
-    with limited_to(NOTHING), explain_damage(folder, "it is not a run that can be checked"):
+    with limited_to(NOTHING), explain_damage(Path(folder), "it is not a run that can be checked"):
         return _verify(open_run(folder), again, tell)
 
 
 def _verify(run: Run, again: bool, tell: Callable[[str], None]) -> Verification:
-    verification = Verification(run=run, versions=list(_compare_versions(run)))
+    verification = Verification(run=run, versions=list(_compare_versions(run)), failed=[*run.failures().values()])
     tell("files")
     _check_models(verification)
     verification.faults += [
