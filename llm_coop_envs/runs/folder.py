@@ -21,9 +21,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from llm_coop_envs.core.scenario import Event
-from llm_coop_envs.core.settings import plain
 from llm_coop_envs.errors import RunError
-from llm_coop_envs.runs.episode import PlayedEpisode
+from llm_coop_envs.runs.episode import EPISODE, PlayedEpisode, is_episode
 from llm_coop_envs.runs.manifest import PLAYER, SHAPE
 from llm_coop_envs.runs.provenance import merge_programs, program_of, program_title
 from llm_coop_envs.storage.files import fingerprint, pack_lines, read_lines, read_lines_and_fingerprint, write_whole
@@ -32,7 +31,7 @@ from llm_coop_envs.storage.lock import lock_folder
 from llm_coop_envs.storage.manifest import is_file_name
 from llm_coop_envs.studies.conditions import Condition
 from llm_coop_envs.studies.families import Primary
-from llm_coop_envs.studies.players import asks_a_model, describe_model, policy_label
+from llm_coop_envs.studies.players import asks_a_model, policy_label
 from llm_coop_envs.studies.study import Study
 from llm_coop_envs.util.opening import DAMAGED, read_file
 from llm_coop_envs.util.paths import StrPath
@@ -45,7 +44,6 @@ if TYPE_CHECKING:
 EPISODE_FORMAT = 2
 #: The longest name of a condition, which is part of the names of files.
 MAX_NAME = 200
-EPISODE = "episode"
 STUDY = "study.yaml"
 FAILURES = "failures"
 
@@ -116,7 +114,6 @@ class Run(RunFolder):
 
         Raises:
             SettingsError: the run has no such table.
-            RunError: an episode is damaged, or none is finished.
             MissingExtra: pandas is not installed, or what statistics need.
         """
         return load("llm_coop_envs.reports.run_tables:make_frame")(self, name)
@@ -255,15 +252,6 @@ class Run(RunFolder):
         return self.fingerprints(path)
 
 
-def is_episode(header: Any, events: list[Any]) -> bool:
-    """Whether records are a whole episode."""
-    if not isinstance(header, dict) or not events or not all(isinstance(event, dict) for event in events):
-        return False
-    if not isinstance(header.get("policies"), dict) or not isinstance(header.get("program", {}), dict):
-        return False
-    return (header.get("type"), events[-1].get("type")) == (EPISODE, "end")
-
-
 def open_run(folder: StrPath) -> Run:
     """Open a study's run folder, as `RunFolder.open`."""
     return Run.open(folder)
@@ -307,18 +295,6 @@ def study_of(run: Run, *, reached: bool = True) -> Study:
         settles=tuple(manifest.get("settles", ())),
         primary=Primary.from_manifest(manifest),
     )
-
-
-def describe_models(study: Study) -> list[dict[str, Any]]:
-    """The records of the language models in a study's seats: settings, prompt pack with its hash, token counter."""
-    descriptions: list[dict[str, Any]] = []
-    played = {condition.scenario for condition in study.conditions}
-    for player in study.models:
-        description = {"policy": player.policy, "options": plain(player.options)}
-        description.update(describe_model(player.policy, player.options, played))
-        if description not in descriptions:
-            descriptions.append(description)
-    return descriptions
 
 
 def make_run(study: Study, folder: Path, models: Sequence[dict[str, Any]] = (), **extra: Any) -> Run:

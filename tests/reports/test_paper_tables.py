@@ -89,7 +89,7 @@ def test_comparisons_are_those_of_the_events(folder):
         holm[index] = largest
     assert list(frame["p_Holm"]) == pytest.approx(holm)
     wanted = [
-        "unclear" if p > 0.05 else "higher" if d > 0 else "lower"
+        "same" if not d else "unclear" if p > 0.05 else "higher" if d > 0 else "lower"
         for p, d in zip(holm, frame["difference"], strict=True)
     ]
     assert list(frame["finding"]) == wanted
@@ -322,8 +322,8 @@ def test_the_command(folder, tmp_path):
         line.split()[0] for line in listed.stdout.splitlines() if line.strip()
     }
     assert open_run(folder).content_hash in listed.stdout
-    shown = llm_coop("table", folder, "balance")
-    assert shown.stdout.startswith("**Balance of treatments**")
+    shown = llm_coop("table", folder, "means")
+    assert shown.stdout.startswith("**Keynesian beauty contest: means by condition**"), shown.stderr
     assert llm_coop("table", folder, "comp", "-o", tmp_path / "t.tex").returncode == 0
     assert "\\toprule" in (tmp_path / "t.tex").read_text()
     for wrong, why in (
