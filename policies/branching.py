@@ -203,7 +203,7 @@ def submit_again(env: ScenarioEnv, events: Sequence[Event]) -> None:
 def _submitted(event: Event) -> dict[str, Any]:
     """A recorded choice or message as its player submitted it; what was heard of a message is its paraphrase."""
     if event["type"] == "choice":
-        return {"choice": event["choice"]}
+        return {"choice": event.get("stated", event["choice"])}
     heard = event.get("delivered", {}).get("text")
     return {"message": event["text"], "paraphrase": heard} if heard else {"message": event["text"]}
 

@@ -29,6 +29,7 @@ from llm_coop_envs.core.submissions import SubmissionReader, Submissions
 from llm_coop_envs.errors import ActionError, ResetNeeded, SettingsError
 from llm_coop_envs.interface.actions import Indices
 from llm_coop_envs.interface.messages import Message
+from llm_coop_envs.interface.move_spaces import mask_of
 from llm_coop_envs.interface.question import Question, Words
 from llm_coop_envs.interface.slots import Heard, Slots
 from llm_coop_envs.interface.spaces import UnicodeText
@@ -366,6 +367,18 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
             who = self.on_turn if on_turn else self.live
         return self._views(who, slots_only=slots_only, rows=rows)
 
+    def _mask_by_phase(self, index: int, legal: NDArray[np.int8] | None, question: Question | None) -> Any:
+        """A player's mask as its action space is made: of the only phase with choices, or of all by name."""
+        space = self.action_space(self.possible_agents[index])["choice"]
+        if not isinstance(space, spaces.Dict) or not set(space) <= set(self.phases):
+            return mask_of(question, space) if legal is None else legal
+        # In phases other than the present one nothing is chosen: the first choice is as good as any.
+        masks = {name: self._reader_of(name).masks(None, self._who[:0], everyone=False) for name in space}
+        by_phase = {name: None if mask is None else mask[index].copy() for name, mask in masks.items()}
+        if self.phase in by_phase:
+            by_phase[self.phase] = mask_of(question, space[self.phase]) if legal is None else legal
+        return by_phase
+
     def question_for(self, index: int) -> Question:
         """What a seat on turn is asked; stands in its slots too."""
         return self._words if self.phase == TALK else self._choice_question(index)
@@ -486,6 +499,8 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
                 is_player = i < self.n_players
                 legal = self.regulator_mask() if not is_player else None if masks is None else masks[i].copy()
                 view = {"observation": rows[i] if is_player else self.regulator_features(), **view}
+                if self._asking and is_player:
+                    legal = self._mask_by_phase(i, legal, question)
                 mask: dict[str, Any] = {"choice": legal}
                 if talk:
                     if is_player:
