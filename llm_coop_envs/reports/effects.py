@@ -110,8 +110,9 @@ def _mean_curve(interval: Interval | None, at: float, color: str) -> list[Curve]
     """A mean as a dot with its interval as a whisker, or without one if it has none."""
     if interval is None:
         return []
-    ends = {} if interval.low is None or interval.high is None else {"low": [interval.low], "high": [interval.high]}
-    return [Curve(label="", x=[at], y=[interval.mean], color=color, marked=True, whiskers=True, marker="D", **ends)]
+    low, high = (None if end is None else [end] for end in (interval.low, interval.high))
+    look: dict[str, Any] = {"color": color, "marked": True, "whiskers": True, "marker": "D"}
+    return [Curve(label="", x=[at], y=[interval.mean], low=low, high=high, **look)]
 
 
 def _short(arm: PlayedCondition[Any]) -> str:

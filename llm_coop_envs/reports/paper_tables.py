@@ -264,7 +264,7 @@ def _fill_docx(grid: Table, table: PaperTable) -> None:
         for row in table.rows
     ]
     for number, line in enumerate(lines):
-        row = grid.add_row()
+        row = grid.add_row()  # type: ignore[no-untyped-call]  # of python-docx
         if number == 0:
             # Repeated at the top of each page.
             row._tr.get_or_add_trPr().append(OxmlElement("w:tblHeader"))

@@ -200,7 +200,7 @@ def draw_panels(
     width = panel_width(size[0], across)
     height = size[1] if width >= size[0] else max(size[1] * width / size[0], min(size[1], _LOWEST))
     panels = [panel for row in rows for panel in row if panel is not None]
-    labels = [series.label for panel in panels for series in (*panel.curves, *panel.dots)]
+    labels = [label for panel in panels for label in (*(c.label for c in panel.curves), *(d.label for d in panel.dots))]
     legend_columns = min(legend_columns, max(1, int(width * across / _LEGEND_COLUMN)))
     names = {label: wrap_to(label, width * across / legend_columns - 0.5, 9) for label in labels if label}
     text_lines = "\n".join(names.values()).count("\n") + bool(names)

@@ -142,10 +142,10 @@ def set_labels(axes: Axes, x_label: str, y_label: str) -> None:
 
 def _panel_inches(axes: Axes) -> tuple[float, float]:
     """Width and height in inches of a panel with its titles and labels."""
-    figure, spec = axes.get_figure(), axes.get_subplotspec()
-    assert figure is not None
-    grid = None if spec is None else spec.get_gridspec()
-    return figure.get_figwidth() / (grid.ncols if grid else 1), figure.get_figheight() / (grid.nrows if grid else 1)
+    figure: Any = axes.get_figure()
+    spec = axes.get_subplotspec()
+    columns, rows = (1, 1) if spec is None else (spec.get_gridspec().ncols, spec.get_gridspec().nrows)
+    return figure.get_figwidth() / columns, figure.get_figheight() / rows
 
 
 def picture(figure: Figure, form: str = "png") -> bytes:
