@@ -178,9 +178,11 @@ class BertrandSection(ScenarioSection[PriceHistory]):
         """Prices over rounds with the Nash and cartel price, conditions of the same market in one figure."""
         if not self._settled_conditions():
             raise NotDrawn("an episode of every condition of price competition ended before a round was settled")
-        markets: dict[tuple[float, float], list[PlayedCondition[PriceHistory]]] = {}
+        # Published paths stand in no panel with conditions that they cannot be compared with.
+        markets: dict[tuple[float, float, bool], list[PlayedCondition[PriceHistory]]] = {}
         for played in self._settled_conditions():
-            markets.setdefault((played.episodes[0].nash, played.episodes[0].joint), []).append(played)
+            start, has_published = played.episodes[0], bool(self._published_for(played))
+            markets.setdefault((start.nash, start.joint, has_published), []).append(played)
         groups = [
             arms[at : at + MOST_OVERLAID] for arms in markets.values() for at in range(0, len(arms), MOST_OVERLAID)
         ]
