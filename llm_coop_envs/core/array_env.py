@@ -26,7 +26,7 @@ from llm_coop_envs.interface.hooks import Event, Hooks, Over, Stage
 from llm_coop_envs.interface.move_spaces import is_one_number, space_of
 from llm_coop_envs.interface.question import Question, Unusable, Words
 from llm_coop_envs.treatments.changes import Change, check_patterns
-from llm_coop_envs.treatments.delivery import DELIVER, check_delivery
+from llm_coop_envs.treatments.delivery import DELIVER, SPEAKER, check_delivery
 from llm_coop_envs.treatments.listeners import Notices
 from llm_coop_envs.treatments.regulator import PHASES, REPORT, SEAT
 from llm_coop_envs.util.draws import Key, key_of, nature_generator
@@ -83,6 +83,9 @@ class ArrayEnv(Regulated):
         self.possible_agents = self._player_names
         self._read_moves()
         self._seat_regulator()
+        if settings.private_messages and (self.regulator is not None or SPEAKER in settings.reach("delivery_by")):
+            reason = "goes neither with a regulator, who rules on one message, nor with delivery_by: speaker"
+            raise SettingsError("private_messages", settings.private_messages, reason)
         for k, change in enumerate(settings.changes):
             check_patterns(f"changes[{k}].players", change.players, self.possible_agents)
         for k, listener in enumerate(settings.listeners):
@@ -154,6 +157,7 @@ class ArrayEnv(Regulated):
         self._key: Key = (0, 0)
         self._paraphrases: dict[int, str] = {}
         self._stated: dict[int, dict[str, int]] = {}
+        self._unreached: dict[int, tuple[str, ...]] = {}
         self.conversation.restart()
         if self._notices is not None:
             self._notices.clear()
@@ -426,7 +430,9 @@ class ArrayEnv(Regulated):
         }
         if self._paraphrases:  # of messages that a regulator holds
             episode["paraphrases"] = pack_value(self._paraphrases)
-        if self._stated:  # likewise
+        if self._unreached:
+            episode["unreached"] = pack_value(self._unreached)
+        if self._stated:  # of choices that a regulator holds
             episode["stated"] = pack_value(self._stated)
         if self._notices is not None:
             episode["notices"] = self._notices.get_state()
@@ -454,6 +460,7 @@ class ArrayEnv(Regulated):
         if "paraphrases" in state:
             self._paraphrases = unpack_value(state["paraphrases"])
         self._stated = unpack_value(state.get("stated", pack_value({})))
+        self._unreached = unpack_value(state.get("unreached", pack_value({})))
         if self._notices is not None:
             self._notices.set_state(state["notices"])
         if self.regulator is not None:

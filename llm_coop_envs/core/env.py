@@ -35,7 +35,7 @@ from llm_coop_envs.interface.slots import Heard, Slots
 from llm_coop_envs.interface.spaces import UnicodeText
 from llm_coop_envs.interface.wording import load_wording
 from llm_coop_envs.treatments.listeners import NEWS, load_news
-from llm_coop_envs.treatments.presence import LEFT, MOST_NAMED, load_left
+from llm_coop_envs.treatments.presence import ADDRESS, LEFT, MOST_NAMED, load_address, load_left
 from llm_coop_envs.treatments.regulator import PHASES, REPORT, SEAT
 from llm_coop_envs.treatments.regulator_slots import NOTICE, REGULATOR, RegulatorSlots, load_regulation
 
@@ -152,7 +152,10 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
             if self.regulator is not None and agent == SEAT:
                 parts = {"choice": spaces.Discrete(self.regulator.choices)}
             elif self.settings.ever_talks:
-                parts["message"] = UnicodeText(self.settings.message_length)
+                text = UnicodeText(self.settings.message_length)
+                letter = {"text": text, "to": spaces.MultiBinary(self.n_players)}
+                count = self.settings.private_messages
+                parts["message"] = spaces.Tuple([spaces.Dict(letter) for _ in range(count)]) if count else text
             space = self._action_spaces[agent] = spaces.Dict(parts)
         return space
 
@@ -389,7 +392,7 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
         """What a player has heard, for its slots."""
         names = self.possible_agents
         heard = self.conversation.heard(index, own=own, since=self._since(index))
-        return tuple([m.as_heard(names[m.speaker], m.speaker == index) for m in heard])
+        return tuple([m.as_heard(names, m.speaker == index) for m in heard])
 
     # Inside.
 
@@ -405,7 +408,7 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
         assert regulator is not None, "asked only where there is a regulator"
         if index == self.n_players:
             names = self.possible_agents
-            heard = tuple(message.as_heard(names[message.speaker], False) for message in self._read_by_regulator())
+            heard = tuple(message.as_heard(names, False) for message in self._read_by_regulator())
             return regulator.slots(common, round_=self.round, heard=heard, picture=self._public_picture())
         may_report = self.phase == REPORT and index in self._who.tolist()
         notice = self._regulation.render(NOTICE, regulator.notice_values(index, may_report=may_report))
@@ -424,6 +427,18 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
         assert self._notices is not None, "asked only where there are listeners"
         unread = self._notices.unread(index, self._open_talk_number())
         return "\n".join(self._news.render(NEWS, news.values()).strip() for news in unread)
+
+    def _address_text(self, index: int, *, asked: bool) -> str:
+        """How to speak to some players alone, if a player is asked to speak; and whom it has not reached."""
+        others = [i for i in self._reachable(index) if i != index] if asked else []
+        values = {
+            "names": [self.possible_agents[i] for i in others],
+            "count": len(others),
+            "groups": list(self._named_groups()),
+            "most": self.settings.private_messages,
+            "unreached": self._unreached.get(index, ()),
+        }
+        return load_address(self.settings.wording).render(ADDRESS, values).strip()
 
     def _departure_text(self) -> str:
         """The sentence that names the players who have left by a change; empty if nobody has."""
@@ -492,6 +507,9 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
             mine = {"me": names[i], "on_turn": is_on_turn == 1, "question": question, **common}
             if self._notices:
                 mine["notice"] = "\n".join(part for part in (departures, self._news_text(i)) if part)
+            if self.settings.private_messages:
+                both = (mine["notice"], self._address_text(i, asked=self.phase == TALK and is_on_turn == 1))
+                mine["notice"] = "\n".join(part for part in both if part)
             slots = self._slots(i, mine) if self.regulator is None else self._regulated_slots(i, mine)
             view: Observation = {"phase": phase, "turn": is_on_turn}
             info = {"round": self.round, "step": self.cycles, "flags": self._flags.get(i, ()), "slots": slots}

@@ -65,7 +65,8 @@ class SubmissionReader:
         if not isinstance(action, Mapping):
             self._missing.append(row)
         elif self._talking:
-            self._messages[row] = action.get("message")
+            message = action.get("message")
+            self._messages[row] = {"text": message, "to": action["to"]} if action.get("to") is not None else message
             paraphrase = action.get("paraphrase")
             if isinstance(paraphrase, str):
                 self.submissions.paraphrases[row] = paraphrase

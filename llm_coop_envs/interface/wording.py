@@ -100,7 +100,7 @@ def spoken(messages: Iterable[Heard], you: str) -> str:
 
     A filter, because Jinja calls one many times faster than the body of a loop.
     """
-    return "\n".join([f"{you}: {m.quotation}" if m.own else m.line for m in messages])
+    return "\n".join([f"{you}{m.address}: {m.quotation}" if m.own else m.line for m in messages])
 
 
 def template_environment(folder: Path, words: Mapping[str, str] = MappingProxyType({})) -> jinja2.Environment:

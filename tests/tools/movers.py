@@ -55,6 +55,9 @@ LEGAL: dict[str, Any] = {
 class MoversSettings(ScenarioSettings):
     bounds: ClassVar[Mapping[str, tuple[float, float]]] = {"players": (2, 9), "rounds": (1, 99)}
 
+    changeable: ClassVar[Mapping[str, bool]] = {"present": True}
+    fewest: ClassVar[int] = 1
+
     players: int = 3
     rounds: int = 2
     phases: str = " ".join(MOVES)
@@ -96,10 +99,11 @@ class MoversEnv(ScenarioEnv):
         if number == self.settings.rounds:
             return Over("all rounds played")
         self.round = number + 1
+        self.depart()
         if steps[step] == "talk":
             self.conversation.forget()
-            return self._talk_stage([list(range(self.n_players))], everyone())
-        return Stage(steps[step], [self._everyone])
+            return self._talk_stage([np.flatnonzero(self._alive).tolist()], everyone())
+        return Stage(steps[step], [np.flatnonzero(self._alive)])
 
     def _missing(self, who):
         question = MOVES[self.phase]
