@@ -28,6 +28,7 @@ from llm_coop_envs.cli.serve_scripted import serve_scripted_command
 from llm_coop_envs.cli.slurm import slurm_command
 from llm_coop_envs.cli.status import status_command
 from llm_coop_envs.cli.steer import limit_command, pause_command, resume_command, steer_app, stop_command
+from llm_coop_envs.cli.table import table_command
 from llm_coop_envs.cli.train import train_command
 from llm_coop_envs.cli.transcript import transcript_command
 from llm_coop_envs.cli.verify import verify_command
@@ -60,6 +61,7 @@ app.command("play")(play_command)
 app.command("watch")(watch_command)
 app.command("film")(film_command)
 app.command("figures")(figures_command)
+app.command("table")(table_command)
 app.command("export")(export_command)
 app.command("train")(train_command)
 app.command("evaluate")(evaluate_command)

@@ -17,8 +17,9 @@ from llm_coop_envs.runs.branch import check_begun
 from llm_coop_envs.runs.claims import Claims, check_can_share, claim_alone
 from llm_coop_envs.runs.control import listen_for_orders
 from llm_coop_envs.runs.failures import Failed, Failures, Marks, Task, mark_failures
-from llm_coop_envs.runs.folder import STUDY, Run, check_prompts, describe_models, make_run, open_run
+from llm_coop_envs.runs.folder import STUDY, Run, check_prompts, make_run, open_run
 from llm_coop_envs.runs.interrupts import Interrupts
+from llm_coop_envs.runs.manifest import describe_models
 from llm_coop_envs.runs.model_access import ModelAccess
 from llm_coop_envs.runs.notify import BUDGET, FAILED, FINISHED, PART, STOPPED
 from llm_coop_envs.runs.remaining import Progress, count_of, is_usable, missing_episodes

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 from llm_coop_envs.core.settings import plain
 from llm_coop_envs.errors import LlmCoopError, RunError, TrustError
 from llm_coop_envs.runs.episode import play_episode
-from llm_coop_envs.runs.folder import Run, check_prompts, describe_models, open_run
+from llm_coop_envs.runs.folder import Run, check_prompts, open_run
 from llm_coop_envs.runs.human_game import HUMAN
+from llm_coop_envs.runs.manifest import describe_models
 from llm_coop_envs.runs.provenance import program_of, program_title
 from llm_coop_envs.runs.tables import make_tables
 from llm_coop_envs.storage.folder import difference, plain_json, versions

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from model_studies import answering, asking, play
-from reading_back import DASH, check_cell, played, rounds_in
+from reading_back import DASH, check_cell, played, prices_of_each, rounds_in
 from scipy import stats
 from small import small_study
 
@@ -248,7 +248,7 @@ def test_rows_with_and_without_fallbacks_are_those_of_the_events(folders):
 def test_a_branch_shows_what_the_run_played_and_then_what_the_arm_did(folders):
     source, branch = open_run(folders / "run"), open_run(folders / "branch")
     (section,), _ = read_run(branch)
-    drawn = {one.name.removeprefix("bertrand_prices_"): one for one in section.prices()}
+    drawn = prices_of_each(section)
     before = [[e["prices"] for e in rounds_in(source.read_events("firms", seed)[1])] for seed in (0, 1, 2)]
     assert set(drawn) == {"firms-as_it_was", "firms-forced"}
     for name, drawing in drawn.items():
