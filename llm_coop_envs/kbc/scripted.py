@@ -24,6 +24,7 @@ from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.kbc.rules import fixed_point
 from llm_coop_envs.kbc.settings import KBCSettings
 from llm_coop_envs.kbc.slots import KBCSlots, PastRound
+from llm_coop_envs.util.checks import check_bool
 
 # Poisson mean of Camerer, Ho and Chong 2004 ("A Cognitive Hierarchy Model of Games"): their summary value over games.
 TAU = 1.5
@@ -91,11 +92,23 @@ class KBCPolicy(SlotsPolicy):
 
 
 class UniformNumber(KBCPolicy):
-    """Names any legal number, all equally likely, and says nothing (Wu et al. 2024: the "Rule" mode)."""
+    """Names any legal number, all equally likely, and says nothing (Wu et al. 2024: the "Rule" mode).
+
+    Args:
+        talks: whether it announces a number that is drawn alike, whatever it then names.
+    """
+
+    def __init__(self, talks: bool = False) -> None:
+        self.talks = talks
+        check_bool(self, "talks")
 
     def number(self, slots: KBCSlots) -> float:
         """Any legal number."""
         return self.draw_number()
+
+    def say(self, slots: KBCSlots) -> str:
+        """Announce any legal number, or nothing."""
+        return f"I will name {self.spell_number(self.draw_number())}." if self.talks else ""
 
 
 class LevelK(KBCPolicy):
