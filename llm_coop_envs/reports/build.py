@@ -62,7 +62,7 @@ def write_report(
 
 
 def write_report_with_answers(
-    folder: Path, out: Path | None = None, *, partial: bool = False, invalid_above: float = INVALID_ABOVE
+    folder: StrPath, out: StrPath | None = None, *, partial: bool = False, invalid_above: float = INVALID_ABOVE
 ) -> tuple[Path, list[Answer]]:
     """Write the report on a run.
 
