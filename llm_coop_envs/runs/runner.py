@@ -276,8 +276,11 @@ class _Runner:
 
         def finished(done: Finished) -> None:
             self._files.update(done.files)
-            count.record_finished(done)
-            self._steering.progress = {**self._steering.progress, "finished": run.manifest["finished"]}
+            remaining = count.record_finished(done)
+            progress: dict[str, Any] = {"finished": run.manifest["finished"]}
+            if remaining is not None:
+                progress |= {"left": remaining.seconds, "left_between": [remaining.low, remaining.high]}
+            self._steering.progress = {**self._steering.progress, **progress}
 
         claims = self._claims
         quiet = [task for task in tasks if not run.conditions[task[0]].asks_a_model]

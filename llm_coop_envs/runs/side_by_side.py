@@ -18,8 +18,8 @@ from llm_coop_envs.runs.claims import Claims
 from llm_coop_envs.runs.episode import play_episode
 from llm_coop_envs.runs.folder import Run
 from llm_coop_envs.runs.model_access import ModelAccess
-from llm_coop_envs.runs.remaining import TimeLeft, format_clock
 from llm_coop_envs.runs.steering import Steering
+from llm_coop_envs.runs.time_left import TimeLeft
 from llm_coop_envs.runs.unread import UnreadAnswers
 from llm_coop_envs.runs.watcher import Watcher
 from llm_coop_envs.runs.workers import Finished, Task, record_failure
@@ -91,7 +91,7 @@ class SideBySide:
         self._main: asyncio.Task[Any] | None = None
         self._stop = asyncio.Event()
         self._leaving = False
-        self._time = TimeLeft(len(tasks))
+        self._time = TimeLeft(tasks)
         self._playing: dict[Task, asyncio.Task[None]] = {}
         self.unread = UnreadAnswers()
         self._warned: set[str] = set()
@@ -267,23 +267,20 @@ class SideBySide:
             raise
         except Exception as error:
             raise record_failure(run, condition, seed, error) from error
-        self._time.shares[task] = 1.0
+        seconds = time.perf_counter() - started
+        self._time.finish(task, seconds)
         self.unread.end(task)
-        self._done(Finished(task=task, seconds=time.perf_counter() - started, files=files))
+        self._done(Finished(task=task, seconds=seconds, files=files))
 
     async def _tick(self, chat: OpenChat) -> None:
         steering = self._steering
         while True:
             chat.steer(paused=steering.paused, most=steering.limit)
+            playing = list(self._playing)
             # Answers from the journal come at once, and say nothing about the time of other answers.
-            seconds_left = self._time.seconds_left(time.monotonic(), begun=chat.counters.calls > 0)
-            suffix = (
-                ", paused"
-                if steering.paused
-                else ""
-                if seconds_left is None
-                else f", at most about {format_clock(seconds_left)} left"
-            )
+            self._time.look(time.monotonic(), playing, running=chat.counters.calls > 0 and not steering.paused)
+            remaining = self._time.remaining(playing)
+            suffix = ", paused" if steering.paused else "" if remaining is None else f", {remaining}"
             self._watch_readings()
             self._watcher.show_questions(self._line(chat) + suffix)
             shares = {
@@ -293,7 +290,8 @@ class SideBySide:
             }
             progress = {
                 "counters": chat.counters.plain(),
-                "left": seconds_left,
+                "left": None if remaining is None else remaining.seconds,
+                "left_between": None if remaining is None else [remaining.low, remaining.high],
                 "shares": shares,
                 "rates": self.unread.rates(),
             }
