@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from llm_coop_envs.cli.completing import begin_with, forms
 from llm_coop_envs.cli.messages import sentences
 from llm_coop_envs.cli.trusting import reads_runs
 
@@ -21,6 +22,7 @@ def export_command(
             "--to",
             help="parquet (with a code book), otree (wide CSV), inspect (a log), hf (Hugging Face), eee (Every Eval"
             " Ever), html (one page that needs no server; also of an unfinished run).",
+            autocompletion=begin_with(forms),
         ),
     ],
     out: Annotated[

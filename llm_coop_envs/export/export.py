@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from llm_coop_envs.errors import RunError, SettingsError
+from llm_coop_envs.runs.failures import count_there
 from llm_coop_envs.runs.folder import Run, open_run
 from llm_coop_envs.storage.files import TEMPORARY, cannot_write, check_folder_inside
 from llm_coop_envs.util.checks import suggestion
@@ -29,6 +30,11 @@ FORMS: Mapping[str, str] = {
 }
 
 
+def all_forms() -> list[str]:
+    """The names of all forms, with the one that the page writes."""
+    return [*FORMS, "html"]
+
+
 def export_run(folder: Path, form: str, out: Path | None = None) -> Path:
     """Write a finished run in another form.
 
@@ -46,13 +52,12 @@ def export_run(folder: Path, form: str, out: Path | None = None) -> Path:
         MissingExtra: a library is not installed.
     """
     if form not in FORMS:
-        raise SettingsError("to", form, f"is no form of export; {suggestion(form, [*FORMS, 'html'])}")
+        raise SettingsError("to", form, f"is no form of export; {suggestion(form, all_forms())}")
     run = open_run(folder)
     finished = len(run.finished())
     if finished < run.total or not run.complete:
         raise RunError(
-            f"{folder}: is not finished ({finished} of {run.total} episodes are there); continue it with 'llm-coop "
-            "run', then export it"
+            f"{folder}: is not finished ({count_there(run)}); continue it with 'llm-coop run', then export it"
         )
     target = folder / "export" / form if out is None else out
     write: Callable[[Run, Path], object] = load(FORMS[form])

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 
 from llm_coop_envs.core.registry import scenarios
 from llm_coop_envs.errors import RunError, StudyError
+from llm_coop_envs.runs.failures import Task
 from llm_coop_envs.runs.folder import Run
 from llm_coop_envs.runs.tables import read_episode
 from llm_coop_envs.runs.time_left import UnseenTimeLeft
 from llm_coop_envs.runs.watcher import Watcher
-from llm_coop_envs.runs.workers import Finished, Task
+from llm_coop_envs.runs.workers import Finished
 from llm_coop_envs.studies.study_file import EVERY_EPISODE
 from llm_coop_envs.util.checks import suggestion
 from llm_coop_envs.util.pace import Remaining
@@ -75,6 +76,10 @@ class Progress:
         self._run.change(finished=self._run.manifest["finished"] + 1)
         self._measures.check(done.task)
         return remaining
+
+    def record_failed(self, task: Task) -> None:
+        """Expect no more time for an episode that failed."""
+        self._time.drop(task[0])
 
 
 def count_of(number: int, noun: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from llm_coop_envs.core.env import ScenarioEnv
-from llm_coop_envs.runs.workers import Task
+from llm_coop_envs.runs.failures import Task
 from llm_coop_envs.util.pace import MeasuredPace, Remaining, makespan
 
 # An episode's own pace counts as much as its condition's once this share of it has been played.
@@ -46,6 +46,12 @@ class TimeLeft:
         self._gained[task[0]] += 1.0 - self._since.pop(task, 0.0)
         if self._own.pop(task, None) is None:  # nobody looked while it was played
             self._spent[task[0]] += seconds
+
+    def drop(self, task: Task) -> None:
+        """Expect no more time for an episode that failed."""
+        self.shares[task] = 1.0
+        for noted in (self._waiting, self._since, self._own):
+            noted.pop(task, None)
 
     def look(self, now: float, playing: Collection[Task], *, running: bool = True) -> None:
         """Look at the episodes under way; called at least every few seconds.
@@ -126,6 +132,10 @@ class UnseenTimeLeft:
         self._next = now + _EVERY
         self._remaining = self._estimate()
         return self._remaining
+
+    def drop(self, index: int) -> None:
+        """Expect no more time for an episode of a condition that failed."""
+        self._missing[index] -= 1
 
     def _estimate(self) -> Remaining | None:
         costs, slowness = self._pace.costs(), self._pace.slowness()
