@@ -10,7 +10,7 @@ SHIPPED := $(basename $(notdir $(wildcard benchmarks/studies/*.yaml)))
 # Those of rules alone: learners have a study of their own, and so has a real model.
 STUDIES := $(filter-out collusion_comparison heterogeneity_q_learning klein local_model,$(SHIPPED))
 
-.PHONY: demo studies front demo-llm studies-llm test simulate test-all test-llm test-lowest test-rl test-ray fuzz docs wheel check-wheel matrix lines lint pictures docked published clean
+.PHONY: demo studies front types demo-llm studies-llm test simulate test-all test-llm test-lowest test-rl test-ray fuzz docs wheel check-wheel matrix lines lint pictures docked published clean
 
 # The shipped study, played and reported on. Run again, it finds everything there.
 demo: $(VENV)/.study
@@ -84,6 +84,10 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/pyright --pythonpath $(BIN)/python
+
+# The settings as keywords for type checkers, from the classes of settings. A test tells when that was forgotten.
+types: $(VENV)/.dev
+	$(BIN)/python tests/tools/typed_settings.py
 
 # The page of `llm-coop view`, built anew from its sources; needs Node. A test tells when that was forgotten.
 front:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
@@ -80,6 +81,13 @@ class ScenarioSettings(Settings):
     }
 
     fewest: ClassVar[int] = 0
+    sections: ClassVar[Mapping[str, str]] = {
+        "talk": "Talk",
+        "delivery": "What becomes of messages",
+        "information": "What is seen of others",
+        "changes": "What changes in play",
+    }
+    forms: ClassVar[Mapping[str, str]] = {"wording": "StrPath"}
     happenings: ClassVar[Mapping[str, str]] = {"mention": ""}
     small: ClassVar[Mapping[str, int]] = {"rounds": 2}
     bounds: ClassVar[Mapping[str, tuple[float, float]]] = {
@@ -122,6 +130,8 @@ class ScenarioSettings(Settings):
             value = getattr(self, name)
             if value != getattr(kind, name) and name not in declared(kind, "changeable"):
                 raise SettingsError(name, value, "means nothing in this scenario; leave it out")
+        if isinstance(self.wording, os.PathLike):
+            object.__setattr__(self, "wording", os.fspath(self.wording))
         if not isinstance(self.wording, str) or not self.wording:
             raise SettingsError("wording", self.wording, "must be a wording or the path of a folder of templates")
         for name in ("delivery_text", "delivery_by"):

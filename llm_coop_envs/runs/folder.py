@@ -34,6 +34,7 @@ from llm_coop_envs.studies.families import Primary
 from llm_coop_envs.studies.players import asks_a_model, describe_model, policy_label
 from llm_coop_envs.studies.study import Study
 from llm_coop_envs.util.opening import DAMAGED, read_file
+from llm_coop_envs.util.paths import StrPath
 from llm_coop_envs.util.shapes import check_shape
 
 EPISODE_FORMAT = 2
@@ -85,6 +86,13 @@ class Run(RunFolder):
     def episodes(self) -> list[tuple[Condition, int]]:
         """All episodes, conditions in the study's order, seeds in the condition's."""
         return [(condition, seed) for condition in self.conditions for seed in condition.seeds]
+
+    @property
+    def span(self) -> tuple[str, str]:
+        """When the first session began, and when the last one that has ended did, as ISO times."""
+        sessions = self.manifest["sessions"]
+        began = sessions[0]["started"] if sessions else "1970-01-01T00:00:00+00:00"
+        return began, next((session["ended"] for session in reversed(sessions) if session["ended"]), began)
 
     @property
     def total(self) -> int:
@@ -234,7 +242,7 @@ def is_episode(header: Any, events: list[Any]) -> bool:
     return (header.get("type"), events[-1].get("type")) == (EPISODE, "end")
 
 
-def open_run(folder: Path) -> Run:
+def open_run(folder: StrPath) -> Run:
     """Open a study's run folder, as `RunFolder.open`."""
     return Run.open(folder)
 

@@ -24,6 +24,7 @@ from pathlib import Path
 from types import ModuleType
 
 from llm_coop_envs.errors import TrustError
+from llm_coop_envs.util.paths import StrPath
 
 POLICIES_FLAG, PACK_FLAG = "--trust-policies", "--trust-pack"
 
@@ -41,8 +42,8 @@ class Trust:
     """
 
     policies: tuple[str, ...] = ()
-    folders: tuple[Path, ...] = ()
-    search: tuple[Path, ...] = ()
+    folders: tuple[StrPath, ...] = ()
+    search: tuple[StrPath, ...] = ()
     everything: bool = False
 
     def trusts_policy(self, reference: str) -> bool:
@@ -52,10 +53,10 @@ class Trust:
             name in (reference, module) or module.startswith(f"{name}.") for name in self.policies
         )
 
-    def trusts_folder(self, path: Path) -> bool:
+    def trusts_folder(self, path: StrPath) -> bool:
         """Whether a folder or file may be loaded although it is not installed."""
-        resolved = path.resolve()
-        return self.everything or any(resolved.is_relative_to(folder.resolve()) for folder in self.folders)
+        resolved = Path(path).resolve()
+        return self.everything or any(resolved.is_relative_to(Path(folder).resolve()) for folder in self.folders)
 
 
 EVERYTHING = Trust(everything=True)

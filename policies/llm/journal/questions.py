@@ -8,19 +8,19 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from llm_coop_envs.policies.llm.chat import ChatReply, ChatRequest, RequestKey
 from llm_coop_envs.policies.llm.journal.frames import Gap, JournalError, journal_files, read_commits
 from llm_coop_envs.util.checks import suggestion
 from llm_coop_envs.util.opening import DAMAGED
+from llm_coop_envs.util.paths import StrPath
 
 _SHOWN = 80
 _NUMBER = re.compile(r"(\d+)")
 
 
-def read_questions(folder: Path, gaps: list[str] | None = None) -> Iterator[tuple[RequestKey, Any]]:
+def read_questions(folder: StrPath, gaps: list[str] | None = None) -> Iterator[tuple[RequestKey, Any]]:
     """Yield the journal's lines that hold a question with its answer or error, from all parts.
 
     Args:
@@ -51,7 +51,7 @@ class Exchange:
     error: str = ""
 
 
-def read_episode(folder: Path, episode: str, gaps: list[str] | None = None) -> list[Exchange]:
+def read_episode(folder: StrPath, episode: str, gaps: list[str] | None = None) -> list[Exchange]:
     """Read an episode's questions and answers, sorted by step, then by player, then in the order asked.
 
     Args:
@@ -67,24 +67,56 @@ def read_episode(folder: Path, episode: str, gaps: list[str] | None = None) -> l
     names: set[str] = set()
     for key, line in read_questions(folder, gaps):
         names.add(key.episode)
-        if key.episode == episode and (key not in exchanges or exchanges[key].reply is None):
-            exchanges[key] = Exchange(
-                key=key,
-                messages=tuple((role, text) for role, text in line["request"]["messages"]),
-                reply=ChatReply.read(line["reply"]) if line["type"] == "answer" else None,
-                error=line["error"]["message"] if line["type"] == "failed" else "",
-            )
+        if key.episode == episode:
+            _add(exchanges, key, line)
     if not names:
         raise JournalError(f"{folder}: its journal holds no answers yet")
     if not exchanges:
         raise JournalError(f"{folder}: its journal has no episode '{episode}'; {suggestion(episode, sorted(names))}")
+    return _in_order(exchanges)
+
+
+def read_all_episodes(folder: StrPath, gaps: list[str] | None = None) -> dict[str, list[Exchange]]:
+    """Read the questions and answers of all episodes at once, each as `read_episode` gives them.
+
+    Args:
+        folder: the run's folder.
+        gaps: as for `read_episode`.
+
+    Returns:
+        The exchanges of each episode, by its name; nothing if there is no journal.
+    """
+    episodes: dict[str, dict[RequestKey, Exchange]] = {}
+    for key, line in read_questions(folder, gaps):
+        _add(episodes.setdefault(_episode_of(key), {}), key, line)
+    return {name: _in_order(exchanges) for name, exchanges in episodes.items()}
+
+
+def _add(exchanges: dict[RequestKey, Exchange], key: RequestKey, line: Any) -> None:
+    """Add a line's exchange, unless the question was answered before."""
+    if key not in exchanges or exchanges[key].reply is None:
+        exchanges[key] = Exchange(
+            key=key,
+            messages=tuple((role, text) for role, text in line["request"]["messages"]),
+            reply=ChatReply.read(line["reply"]) if line["type"] == "answer" else None,
+            error=line["error"]["message"] if line["type"] == "failed" else "",
+        )
+
+
+def _in_order(exchanges: dict[RequestKey, Exchange]) -> list[Exchange]:
+    """Exchanges by step, then by player, then in the order asked."""
     order = {key: number for number, key in enumerate(exchanges)}  # a player's own questions arrive in order
     return sorted(
         exchanges.values(), key=lambda exchange: (exchange.key.step, _natural(exchange.key.agent), order[exchange.key])
     )
 
 
-def list_episodes(folder: Path, gaps: list[str] | None = None) -> dict[str, int]:
+def _episode_of(key: RequestKey) -> str:
+    """The name `"condition/seed"` of a question's episode."""
+    return "/".join(key.episode.split("/")[:2])
+
+
+def list_episodes(folder: StrPath, gaps: list[str] | None = None) -> dict[str, int]:
     """List the episodes in a run's journal (`"condition/seed"`) with the number of questions of each.
 
     Args:
@@ -95,12 +127,12 @@ def list_episodes(folder: Path, gaps: list[str] | None = None) -> dict[str, int]
         JournalError: there is no journal.
     """
     _need_journal(folder)
-    episode_of = {key: "/".join(key.episode.split("/")[:2]) for key, _ in read_questions(folder, gaps)}
+    episode_of = {key: _episode_of(key) for key, _ in read_questions(folder, gaps)}
     counts = Counter(episode_of.values())
     return {name: counts[name] for name in sorted(counts, key=_natural)}
 
 
-def _need_journal(folder: Path) -> None:
+def _need_journal(folder: StrPath) -> None:
     if not journal_files(folder):
         raise JournalError(f"{folder}: holds no journal; give the folder of a run that asked a model")
 
@@ -110,7 +142,7 @@ def _natural(name: str) -> tuple[Any, ...]:
     return tuple(int(part) if part.isdigit() else part for part in _NUMBER.split(name))
 
 
-def describe_difference(folder: Path, key: RequestKey, request: ChatRequest) -> str:
+def describe_difference(folder: StrPath, key: RequestKey, request: ChatRequest) -> str:
     """Describe, for a message, how a question differs from the one recorded under its key."""
     recorded = next((line["request"] for name, line in read_questions(folder) if name == key), None)
     return "it cannot be said in what" if recorded is None else _compare(recorded, request.plain())
