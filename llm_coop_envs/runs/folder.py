@@ -91,6 +91,13 @@ class Run(RunFolder):
         return [(condition, seed) for condition in self.conditions for seed in condition.seeds]
 
     @property
+    def span(self) -> tuple[str, str]:
+        """When the first session began, and when the last one that has ended did, as ISO times."""
+        sessions = self.manifest["sessions"]
+        began = sessions[0]["started"] if sessions else "1970-01-01T00:00:00+00:00"
+        return began, next((session["ended"] for session in reversed(sessions) if session["ended"]), began)
+
+    @property
     def total(self) -> int:
         """The number of episodes of the study."""
         return sum(len(c.seeds) for c in self.conditions)

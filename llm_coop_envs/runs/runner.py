@@ -325,8 +325,11 @@ class _Runner:
                 return
             failures.note_played(done.task)
             self._files.update(done.files)
-            count.record_finished(done)
-            self._steering.progress = {**self._steering.progress, "finished": run.manifest["finished"]}
+            remaining = count.record_finished(done)
+            progress: dict[str, Any] = {"finished": run.manifest["finished"]}
+            if remaining is not None:
+                progress |= {"left": remaining.seconds, "left_between": [remaining.low, remaining.high]}
+            self._steering.progress = {**self._steering.progress, **progress}
 
         claims, failures = self._claims, self._failures
         quiet = [task for task in tasks if not run.conditions[task[0]].asks_a_model]
