@@ -7,8 +7,10 @@ from typing import Annotated
 
 import typer
 
+from llm_coop_envs.cli.layout import definitions, terminal_width
 from llm_coop_envs.cli.messages import check_target, note, sentences
 from llm_coop_envs.cli.trusting import reads_runs
+from llm_coop_envs.util.quoting import harmless
 
 _ENDINGS = {".md": "markdown", ".tex": "latex", ".docx": "docx", ".html": "html", ".csv": "csv"}
 
@@ -69,14 +71,6 @@ def table_command(
 
 
 def _list(titles: dict[str, str], content_hash: str) -> None:
-    from rich.console import Console
-    from rich.markup import escape
-
-    from llm_coop_envs.cli.messages import two_columns
-    from llm_coop_envs.util.quoting import harmless
-
-    rows = two_columns()
-    for name, title in titles.items():
-        rows.add_row(escape(harmless(name)), escape(harmless(title)))
-    Console(emoji=False).print(rows)
+    rows = ((harmless(name), harmless(title)) for name, title in titles.items())
+    typer.echo(definitions(rows, terminal_width(), indent=0))
     typer.echo(f"Run {content_hash} (SHA-256 of its episodes)")

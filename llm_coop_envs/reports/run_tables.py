@@ -26,7 +26,7 @@ from llm_coop_envs.reports.played import PlayedCondition
 from llm_coop_envs.reports.run_sections import read_run
 from llm_coop_envs.reports.section import ScenarioSection
 from llm_coop_envs.runs.folder import Run
-from llm_coop_envs.runs.unread import INVALID_ABOVE
+from llm_coop_envs.runs.validity import INVALID_ABOVE
 from llm_coop_envs.statistics.comparison import Comparison, is_underpowered
 from llm_coop_envs.statistics.intervals import Interval
 from llm_coop_envs.studies.families import Primary
