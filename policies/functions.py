@@ -13,11 +13,13 @@ import numpy as np
 from llm_coop_envs.core.base_policy import Action, Policy
 from llm_coop_envs.core.policy import Request
 from llm_coop_envs.errors import ActionError, SettingsError
+from llm_coop_envs.interface.move_spaces import is_one_number
 from llm_coop_envs.interface.question import Number, Question, Words
 from llm_coop_envs.util.waiting import call_apart
 
 _KEYS = ("choice", "message", "paraphrase")
 _USABLE = "a number, a text, an action such as {'choice': 3}, or None"
+_USABLE_MOVE = "a move as events hold it, a text, or an action such as {'choice': ...}"
 
 
 def from_function(function: Callable[[Request], Any]) -> Policy:
@@ -96,24 +98,30 @@ def to_action(question: Question, answer: Any) -> Action:
     Raises:
         ActionError: the answer is of a kind that is none.
     """
-    if isinstance(answer, Mapping):
+    is_number = isinstance(question, Words) or is_one_number(question)
+    if isinstance(answer, Mapping) and (is_number or set(answer) <= set(_KEYS)):
         if not answer or not set(answer) <= set(_KEYS):
             raise ActionError(
                 f"the function of a policy returned {answer!r}; an action is {{'choice': ...}} or {{'message': ...}}"
             )
         return dict(answer)
-    if not isinstance(answer, AnyNumber | str | np.generic | np.ndarray | None):
+    usable: Any = AnyNumber | str | np.generic | np.ndarray | None
+    if not isinstance(answer, usable if is_number else usable | Mapping | list | tuple | set):
+        usable_words = _USABLE if is_number else _USABLE_MOVE
         raise ActionError(
-            f"the function of a policy returned a {type(answer).__name__}, {_shortened(answer)}; return {_USABLE}"
+            f"the function of a policy returned a {type(answer).__name__}, {_shortened(answer)}; return {usable_words}"
         )
     if isinstance(question, Words):
         return {"message": answer}
     if isinstance(answer, str):
         # Imported here because only models' answers need the parser.
-        from llm_coop_envs.policies.llm.playing.answer_readers import reader_for
+        from llm_coop_envs.policies.llm.playing.move_readers import reader_for
 
-        answer = reader_for(question, str, numbered=True).read(answer, truncated=False, refused=False).value
-    if isinstance(question, Number) and answer is not None:
+        reading = reader_for(question, str, numbered=True).read(answer, truncated=False, refused=False)
+        if not is_number and not reading.ok:
+            return {}
+        answer = reading.value
+    if isinstance(question, Number) and is_number and answer is not None:
         answer = question.choice(float(answer))
     return {"choice": answer}
 

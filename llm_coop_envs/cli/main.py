@@ -28,6 +28,7 @@ from llm_coop_envs.cli.report import report_command
 from llm_coop_envs.cli.run import run_command
 from llm_coop_envs.cli.serve_scripted import serve_scripted_command
 from llm_coop_envs.cli.slurm import slurm_command
+from llm_coop_envs.cli.status import status_command
 from llm_coop_envs.cli.steer import limit_command, pause_command, resume_command, steer_app, stop_command
 from llm_coop_envs.cli.train import train_command
 from llm_coop_envs.cli.transcript import transcript_command
@@ -56,7 +57,7 @@ COMMANDS: Mapping[str, Mapping[str, Callable[..., None] | typer.Typer]] = {
         "slurm": slurm_command,
         "steer": steer_app,
     },
-    "Watch": {"view": view_command, "watch": watch_command},
+    "Watch": {"view": view_command, "status": status_command, "watch": watch_command},
     "Results": {
         "report": report_command,
         "figures": figures_command,

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from llm_coop_envs.errors import WordingError
 from llm_coop_envs.interface.slots import Heard
+from llm_coop_envs.util.digits import six_digits as six_digits
+from llm_coop_envs.util.digits import without_powers
 from llm_coop_envs.util.opening import read_file
 from llm_coop_envs.util.quoting import quoted
 from llm_coop_envs.util.trust import check_folder
@@ -27,17 +29,6 @@ WORDS = "words.json"
 MAX_TEMPLATE = 1_000_000
 
 _INCLUDE = re.compile(r"^[ \t]*\{%-?\s*include\s+['\"]([^'\"]+)['\"]\s*-?%\}[ \t]*(?:\n|\Z)", re.MULTILINE)
-_POWER_OF_TEN = re.compile(r"\d(?:\.\d+)?e\+\d+")
-
-
-def without_powers(text: str) -> str:
-    """A text in which large numbers are written out: 12345700 instead of 1.23457e+07, which readers misread."""
-    return _POWER_OF_TEN.sub(lambda match: f"{float(match[0]):.0f}", text) if "e+" in text else text
-
-
-def six_digits(value: float) -> str:
-    """A number with six significant digits, as texts show it."""
-    return without_powers(f"{value:.6g}")
 
 
 @functools.lru_cache(maxsize=1 << 14)
@@ -109,7 +100,7 @@ def spoken(messages: Iterable[Heard], you: str) -> str:
 
     A filter, because Jinja calls one many times faster than the body of a loop.
     """
-    return "\n".join([f"{you}: {m.quotation}" if m.own else m.line for m in messages])
+    return "\n".join([f"{you}{m.address}: {m.quotation}" if m.own else m.line for m in messages])
 
 
 def template_environment(folder: Path, words: Mapping[str, str] = MappingProxyType({})) -> jinja2.Environment:

@@ -23,6 +23,7 @@ from llm_coop_envs.core.scenario import Event, Measures, SettingsRange
 from llm_coop_envs.interface.question import Number
 from llm_coop_envs.kbc.reference import comparable, distances
 from llm_coop_envs.kbc.settings import KBCSettings
+from llm_coop_envs.kbc.words import WORDS
 from llm_coop_envs.statistics.intervals import COUNT, FROM_0, SHARE, YES_OR_NO, Range
 
 MAX_LEVEL = 10.0
@@ -300,6 +301,7 @@ MEASURES = Measures(
         "modal_number": choice_range,
         "prize": FROM_0,
     },
+    words=WORDS,
     headline=("variance_last", "mean_last", "mean_first", "unanimous_last"),
     unflagged=without_flagged,
     asked=questions_by_agent,

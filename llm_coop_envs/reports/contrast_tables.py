@@ -137,6 +137,7 @@ def _contrast_table(
         else contrast_text(contrast, family),
         head=["measure", first, second, "difference", "effect size", "pairs", "p", "p, Holm"],
         rows=rows,
+        brief=True,
         notes=[
             arms_note(contrast.first, contrast.second),
             *([_HOW_TO_READ] if is_first else []),

@@ -183,6 +183,16 @@ class ScenarioSection(ABC, Generic[E]):
         panel_measures = getattr(load(self.scenario.after), "about", {})
         return self.scenario.measured.define(name) or panel_measures.get(name) or EVERY_EPISODE.get(name, "")
 
+    def published_values(self, condition: Condition, measure: str) -> list[tuple[str, float]]:
+        """Titles and values of published numbers of a measure in the game of a condition, of the study's own source."""
+        return [
+            (entry["title"], entry["value"])
+            for entry in self.scenario.published.get("measures", ())
+            if entry.get("measure") == measure
+            and comparable(condition, entry)
+            and concerns(entry, self.source, condition.name)
+        ]
+
     def flag_notes(self) -> list[str]:
         """A note on the rows and columns without flagged choices; none if no choice was flagged."""
         flagged = [arm for arm in self.conditions if arm.flagged]

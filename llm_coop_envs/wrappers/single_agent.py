@@ -127,7 +127,7 @@ class SingleAgentView(gymnasium.Env[Any, Any]):
         """
         if self.env.regulator is not None and self.agent == SEAT:
             return self.env.regulator_mask().astype(np.bool_)
-        masks = self.env.masks()
+        masks = self.env.masks() if self._numeric is None else self._numeric.masks()
         if masks is None:
             raise ActionError("these choices are continuous and have no mask; use an algorithm without masks")
         mine: NDArray[np.bool_] = masks[self._me].astype(np.bool_)

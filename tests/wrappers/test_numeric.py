@@ -132,7 +132,7 @@ def test_bad_input():
 def test_without_masks_infos_are_empty_and_play_is_the_same():
     def played(**options):
         view = NumericView(ToyEnv(talk=False), **options)
-        observations, infos = view.reset(seed=1)
+        _, infos = view.reset(seed=1)
         told = [infos]
         while view.agents:
             *results, infos = view.step({agent: 1 for agent in view.agents})
