@@ -59,7 +59,7 @@ COMMANDS: Mapping[str, Mapping[str, Callable[..., None] | typer.Typer]] = {
         "steer": steer_app,
         "status": status_command,
     },
-    "Watch": {"view": view_command, "watch": watch_command},
+    "Watch": {"view": view_command, "status": status_command, "watch": watch_command},
     "Results": {
         "report": report_command,
         "figures": figures_command,

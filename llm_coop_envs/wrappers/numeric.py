@@ -93,7 +93,7 @@ class NumericView(BaseParallelWrapper[str, Any, Any]):
             raise SettingsError("mask_in_obs", mask_in_obs, "there are none with masks=False; leave one of them out")
         super().__init__(env)
         self.mask_in_obs = mask_in_obs
-        self._with_masks = masks
+        self._has_masks = masks
         self._game = env
         self._choice_space = space
         self.feature_names = numeric_names(env)
@@ -238,7 +238,7 @@ class NumericView(BaseParallelWrapper[str, Any, Any]):
         rows, masks = numeric_rows(game), self.masks()
         if present is not None:
             rows = rows[present]
-        if masks is None or not self._with_masks:
+        if masks is None or not self._has_masks:
             return dict(zip(names, rows, strict=True)), {name: {} for name in names}
         # Fancy indexing copies; without it the masks' constant rows would be shared between steps.
         masks = masks.copy() if present is None else masks[present]
@@ -263,7 +263,7 @@ class NumericView(BaseParallelWrapper[str, Any, Any]):
             is_regulator = index == game.regulator.index
             row = np.append(game.regulator_features(), turn_and_phase) if is_regulator else rows[index]
             mask = game.regulator_mask() if is_regulator else None if masks is None else masks[index].copy()
-            mask_entry = {} if mask is None or not self._with_masks else {"action_mask": mask}
+            mask_entry = {} if mask is None or not self._has_masks else {"action_mask": mask}
             in_obs = self.mask_in_obs and mask is not None
             observations[name] = {"observation": row, **mask_entry} if in_obs else row
             infos[name] = {} if in_obs else mask_entry
