@@ -57,7 +57,6 @@ COMMANDS: Mapping[str, Mapping[str, Callable[..., None] | typer.Typer]] = {
         "branch": branch_command,
         "slurm": slurm_command,
         "steer": steer_app,
-        "status": status_command,
     },
     "Watch": {"view": view_command, "status": status_command, "watch": watch_command},
     "Results": {
