@@ -26,6 +26,7 @@ from llm_coop_envs.cli.report import report_command
 from llm_coop_envs.cli.run import run_command
 from llm_coop_envs.cli.serve_scripted import serve_scripted_command
 from llm_coop_envs.cli.slurm import slurm_command
+from llm_coop_envs.cli.status import status_command
 from llm_coop_envs.cli.steer import limit_command, pause_command, resume_command, steer_app, stop_command
 from llm_coop_envs.cli.train import train_command
 from llm_coop_envs.cli.transcript import transcript_command
@@ -48,6 +49,7 @@ app.command("slurm")(slurm_command)
 app.command("bench")(bench_command)
 app.command("view")(view_command)
 app.add_typer(steer_app, name="steer")
+app.command("status")(status_command)
 app.command("cost")(cost_command)
 app.command("report")(report_command)
 app.command("compare")(compare_command)

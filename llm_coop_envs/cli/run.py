@@ -44,6 +44,16 @@ def run_command(
             "--ray",
         ),
     ] = None,
+    notify: Annotated[
+        str | None,
+        option(
+            "A command that is told when the run ends, pauses, has used up its budget or falls back too often: as JSON "
+            "on its standard input (docs/away.md).",
+            "--notify",
+            envvar="LLM_COOP_NOTIFY",
+            metavar="COMMAND",
+        ),
+    ] = None,
     dry: Annotated[
         bool,
         option("Show the prompts and actions of one episode, with scripted answers; nothing is paid or kept.", "--dry"),
@@ -101,7 +111,7 @@ def run_command(
         if replay is not None and folder.resolve() == replay.expanduser().resolve():
             fail(f"--replay {replay}: a replay is a run of its own; choose another folder for it with -o")
         command_words = ["llm-coop", "run", study]
-        play_out(plan, folder, options, command_words, workers=workers, limit=limit, ray=ray)
+        play_out(plan, folder, options, command_words, workers=workers, limit=limit, ray=ray, notify=notify)
 
 
 def _warn(plan: Study) -> None:
@@ -128,6 +138,7 @@ def play_out(
     workers: int | None,
     limit: int | None,
     ray: str | None = None,
+    notify: str | None = None,
 ) -> None:
     """Play what is missing of a study in a folder, and say how it went and how to go on.
 
@@ -139,6 +150,7 @@ def play_out(
         workers: processes; all cores by default.
         limit: how many episodes are played at most.
         ray: the Ray cluster whose tasks play; `None` to play here.
+        notify: a command that gets notices; it may hold a secret, and is in no record of the run.
     """
     from llm_coop_envs.reports.headline import lines_at_end
     from llm_coop_envs.runs.failures import summarise_failures
@@ -151,7 +163,7 @@ def play_out(
     cluster = [] if ray is None else ["--ray", ray]
     again = scrub(shlex.join([*command_words, *options.again(), *cluster, "-o", str(folder)]))
     console = Console(stderr=True, emoji=False)
-    watcher = RichWatcher(console)
+    watcher = RichWatcher(console, notify)
     try:
         with watcher:
             shared: dict[str, Any] = {"command": again, "watcher": watcher, "access": options.access()}

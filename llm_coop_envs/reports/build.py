@@ -56,7 +56,9 @@ def write_report(
     folder: StrPath, out: StrPath | None = None, *, partial: bool = False, invalid_above: float = INVALID_ABOVE
 ) -> Path:
     """Write the report on a run; as `write_report_with_answers`, which also returns its answers."""
-    return write_report_with_answers(folder, out, partial=partial, invalid_above=invalid_above)[0]
+    return write_report_with_answers(
+        Path(folder), None if out is None else Path(out), partial=partial, invalid_above=invalid_above
+    )[0]
 
 
 def write_report_with_answers(

@@ -25,6 +25,7 @@ from rich.progress import (
 from rich.text import Text
 
 from llm_coop_envs.runs.folder import Run
+from llm_coop_envs.runs.notify import Notifier, describe
 from llm_coop_envs.runs.remaining import count_of, format_clock
 from llm_coop_envs.runs.watcher import Watcher
 from llm_coop_envs.util.quoting import harmless
@@ -139,10 +140,16 @@ class RichWatcher(Watcher):
 
     Args:
         console: the console that shows it.
+        notify: a command that gets notices, as `Notifier` says; `None` for none.
+
+    Raises:
+        SettingsError: the command cannot be run.
     """
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, notify: str | None = None) -> None:
         self._console = console
+        self._notifier = None if notify is None else Notifier(notify, self.say)
+        self._run: Run | None = None
         self._progress = _Bars(
             TextColumn("[bold]{task.description}"),
             BarColumn(),
@@ -176,13 +183,16 @@ class RichWatcher(Watcher):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stop drawing or speaking, whatever happened."""
+        """Stop drawing or speaking, whatever happened, once notices are sent."""
+        if self._notifier is not None:
+            self._notifier.close()
         self._log.close()
         if self._progress.live.is_started:
             self._progress.stop()
 
     def begin(self, run: Run, todo: int, workers: int) -> None:
         """Print what will be played, and show the bar."""
+        self._run = run
         self._total, self._done, self._running = run.total, run.total - todo, todo
         already = f", {self._done} of them already there" if self._done else ""
         self._console.print(
@@ -206,6 +216,14 @@ class RichWatcher(Watcher):
     def say(self, sentence: str) -> None:
         """Print a sentence above the bar."""
         self._console.print(escape(harmless(sentence)), highlight=False, soft_wrap=True)
+
+    def notice(self, kind: str, sentence: str) -> None:
+        """Send a notice, which begins with the run's name."""
+        if self._notifier is not None:
+            run = self._run
+            about = {} if run is None else describe(run.folder, run.manifest["study"], self._done, self._total)
+            name = "llm-coop" if run is None else run.folder.absolute().name
+            self._notifier.send(kind, f"{name}: {sentence.rstrip('.')}.", **about)
 
     def show_questions(self, line: str) -> None:
         """Show the line on questions to models and their cost below the bar."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -18,6 +19,7 @@ from llm_coop_envs.runs.episode import play_episode
 from llm_coop_envs.runs.failures import Failed, Failures, Task, is_own, record_failure
 from llm_coop_envs.runs.folder import Run
 from llm_coop_envs.runs.model_access import ModelAccess
+from llm_coop_envs.runs.notify import FALLBACKS, PAUSED, RESUMED
 from llm_coop_envs.runs.remaining import TimeLeft, format_clock
 from llm_coop_envs.runs.steering import Steering
 from llm_coop_envs.runs.unread import UnreadAnswers
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from llm_coop_envs.policies.llm.clients import Endpoint
 
 TICK_SECONDS = 0.5
+TOLD_PAUSE_SECONDS = 60.0  # how long a pause lasts until somebody who is away is told
 LOOK_SECONDS = 0.02  # between two looks whether another episode can be begun
 
 # With the usual thresholds (700, 10, 10) the collector would search hundreds of conversations again and again, and find
@@ -98,6 +101,8 @@ class SideBySide:
         self._playing: dict[Task, asyncio.Task[None]] = {}
         self.unread = UnreadAnswers()
         self._warned: set[str] = set()
+        self._paused_since = math.inf
+        self._is_pause_told = False
         self.ended: set[str] = set()
         self._lost: set[Task] = set()
 
@@ -290,6 +295,7 @@ class SideBySide:
                 else f", at most about {format_clock(seconds_left)} left"
             )
             self._watch_readings()
+            self._watch_pauses(chat.counters.paused)
             self._watcher.show_questions(self._line(chat) + suffix)
             shares = {
                 f"{self._run.conditions[at].name}/{seed}": share
@@ -313,9 +319,24 @@ class SideBySide:
         """Warn of each condition whose answers cannot be read, once; end it if that is wanted."""
         for condition, why in self.unread.invalid(without=self._warned).items():
             self._warned.add(condition)
-            self._watcher.say(self.unread.warn(condition, why))
+            warning = self.unread.warn(condition, why)
+            self._watcher.say(warning)
+            self._watcher.notice(FALLBACKS, warning)
             if self._access.stop_invalid:
                 self._end_condition(condition)
+
+    def _watch_pauses(self, reason: str | None) -> None:
+        """Tell of a pause that nobody ordered once it has lasted, and of its end: most are over in seconds."""
+        now = time.monotonic()
+        if self._steering.paused or not reason:
+            if self._is_pause_told:
+                self._watcher.notice(RESUMED, "going on")
+            self._paused_since, self._is_pause_told = math.inf, False
+            return
+        self._paused_since = min(self._paused_since, now)
+        if not self._is_pause_told and now - self._paused_since > TOLD_PAUSE_SECONDS:
+            self._is_pause_told = True
+            self._watcher.notice(PAUSED, f"paused: {reason}")
 
     def _end_condition(self, condition: str) -> None:
         """Play no more of a condition; answers under way are kept."""

@@ -23,5 +23,8 @@ class Watcher:
     def say(self, sentence: str) -> None:
         """Called with a sentence for the user."""
 
+    def notice(self, kind: str, sentence: str) -> None:
+        """Called with what a person who is away wants to know; `kind` is one of `notify.NOTICES`, in any thread."""
+
     def show_questions(self, line: str) -> None:
         """Called several times a second with a line on questions to models and their cost so far."""

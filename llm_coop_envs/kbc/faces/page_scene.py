@@ -32,4 +32,11 @@ def _list_moments(events: Sequence[Event]) -> list[tuple[int, str]]:
     return moments
 
 
-PAGE = PageFace(kind="line", still=_static_fields, moving=_moment_fields, moments=_list_moments)
+def _name_hearers(start: Event) -> str:
+    """What those are called who hear a player, by the setting `audience`."""
+    return {"neighbours": "neighbours", "group": "others of the group"}.get(
+        str(start["settings"].get("audience")), "others"
+    )
+
+
+PAGE = PageFace(kind="line", still=_static_fields, moving=_moment_fields, moments=_list_moments, hearers=_name_hearers)
