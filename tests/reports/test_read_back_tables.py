@@ -80,6 +80,11 @@ def test_differences_and_the_pairs_that_would_find_them(drawn):
         "variance_last": [[np.var(last_numbers(one)) for one in events[name]] for name in ("c0", "c1")],
         "mean_last": [[np.mean(last_numbers(one)) for one in events[name]] for name in ("c0", "c1")],
     }
+    # Three who draw a number may draw the same with another seed: an arm with copies and under 6 courses is not tested.
+    distinct = min(len({tuple(last_numbers(one)) for one in own}) for own in events.values())
+    if distinct < 6:
+        assert all(row.cells[5].number is None for row in rows.values())
+        return
     raw, power = {}, {row.name: row for table in tables[1:] for row in table.rows}
     for name, (first, second) in values.items():
         apart = np.subtract(second, first)

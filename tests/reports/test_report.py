@@ -310,7 +310,7 @@ def browse(path: Path, folder: Path, *options: str) -> str:
     done = subprocess.run(
         ["chromium", *flags, f"--user-data-dir={profile}", *options, path.as_uri()],
         capture_output=True,
-        text=True,
+        encoding="utf-8",
         timeout=120,
         check=True,
     )
