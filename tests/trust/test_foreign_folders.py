@@ -45,6 +45,7 @@ MORE = {
     "judge": [["RUN", "--model", "m", "--base-url", "http://127.0.0.1:9/v1", "--dry"]],
     "branch": [["RUN", "--at", "0", "--arms", "ARMS", "-o", "branch"]],
     "film": [["RUN", "-o", "film.gif"]],
+    "table": [["RUN"], ["RUN", "means", "--to", "csv"]],
 }
 ARMS = "arms:\n  - {name: same}\n"
 
