@@ -278,8 +278,12 @@ def fill(axes: Axes, panel: Panel) -> None:
         axes.fill_between(
             [left_x, right_x], bottom, top, color=shade.color, alpha=0.25 * shade.share, linewidth=0, zorder=0.5
         )
+    courses: set[Any] = set()
     for curve in panel.curves:
-        _draw(axes, curve)
+        # A curve that lies on another is broken, so that both are seen: before anybody talks, talk changes nothing.
+        course = curve.thin, curve.published, curve.shift, tuple(curve.x), tuple(curve.y)
+        _draw(axes, curve, covers=course in courses)
+        courses.add(course)
     for dots in panel.dots:
         _scatter(axes, dots)
     _draw_levels(axes, panel.levels)
@@ -339,7 +343,7 @@ def _draw_mark(axes: Axes, mark: MarkedLine) -> None:
     )
 
 
-def _draw(axes: Axes, curve: Curve) -> None:
+def _draw(axes: Axes, curve: Curve, *, covers: bool = False) -> None:
     x = [value + curve.shift for value in curve.x]
     line: dict[str, Any] = {"color": curve.color, "label": curve.label or "_nolegend_"}
     if curve.low is not None and curve.high is not None:
@@ -371,7 +375,8 @@ def _draw(axes: Axes, curve: Curve) -> None:
         axes.plot(x, curve.y, linewidth=width, alpha=0.35, zorder=2, **marker, **line)
     else:
         marker = {"marker": curve.marker, "markersize": points(4.5)} if curve.marked else {}
-        axes.plot(x, curve.y, linewidth=points(1.9), zorder=3, **marker, **line)
+        style = (0, (3, 3)) if covers else "-"
+        axes.plot(x, curve.y, linestyle=style, linewidth=points(1.9), zorder=3, **marker, **line)
 
 
 def _scatter(axes: Axes, dots: Dots) -> None:
