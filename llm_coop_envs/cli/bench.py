@@ -14,13 +14,13 @@ from rich.table import Table
 
 from llm_coop_envs.cli.messages import fail, note, sentences
 from llm_coop_envs.cli.run_options import KIND, RunOptions, option, with_options
-from llm_coop_envs.cli.trusting import trust_program
+from llm_coop_envs.cli.trusting import TRUST, trust_program
 
 if TYPE_CHECKING:
     from llm_coop_envs.benchmarks.scorecard.suite import Suite
 
 WIDTH = 250  # of the table at most: its lines stay whole, and narrower terminals break them
-_WITHOUT = ("seed", "episodes", "rounds", "reduced", "seat", "persona", "replay", "trust_policies", "trust_pack")
+_WITHOUT = ("seed", "episodes", "rounds", "reduced", "seat", "persona", "replay", *TRUST)
 
 
 @sentences
@@ -64,7 +64,8 @@ def bench_command(
     from llm_coop_envs.benchmarks.scorecard.registration import make_preregistration
     from llm_coop_envs.benchmarks.scorecard.suite import FULL, NAME, QUICK, VERSION, make_suite
     from llm_coop_envs.cli.run import play_out
-    from llm_coop_envs.runs.folder import describe_models, make_run, open_run
+    from llm_coop_envs.runs.folder import make_run, open_run
+    from llm_coop_envs.runs.manifest import describe_models
     from llm_coop_envs.storage.folder import MANIFEST, chosen_folder
     from llm_coop_envs.storage.parquet import need_arrow
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from llm_coop_envs.cli.completing import begin_with, studies
 from llm_coop_envs.cli.messages import EXIT_INTERRUPTED, fail, note, sentences
 from llm_coop_envs.cli.run_options import RunOptions, option, with_options
 from llm_coop_envs.cli.trusting import trust_program
@@ -23,7 +24,11 @@ if TYPE_CHECKING:
 @with_options()
 def run_command(
     study: Annotated[
-        str, typer.Argument(help="A shipped study's name (see 'llm-coop list'), a YAML file, or a run folder.")
+        str,
+        typer.Argument(
+            help="A shipped study's name (see 'llm-coop list studies'), a YAML file, or a run folder.",
+            autocompletion=begin_with(studies),
+        ),
     ],
     options: RunOptions,
     out: Annotated[

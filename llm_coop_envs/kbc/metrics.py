@@ -179,7 +179,8 @@ def questions_by_agent(start: Mapping[str, Any]) -> dict[str, Number]:
 # Measures of a single decision, which are reported for the first and the last decision of an episode.
 _ENDS = {
     "mean": "Mean of the players' numbers, within the range of the settings",
-    "target": "Number to come nearest to: the ratio times the mean, plus the offset",
+    "target": "Number to come nearest to: the ratio times the mean (or the median, or the largest number, where the "
+    "settings say so), plus the offset",
     "variance": "Population variance of the players' numbers, from 0 (Wu et al. 2024, figure 4)",
     "rsd": "Population standard deviation over the absolute mean, per cent from 0 (Wu et al. 2024, first version)",
     "modal_share": "Share of the players who named the most frequent number, above 0 to 1",

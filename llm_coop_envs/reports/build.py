@@ -62,7 +62,7 @@ def write_report(
 
 
 def write_report_with_answers(
-    folder: Path, out: Path | None = None, *, partial: bool = False, invalid_above: float = INVALID_ABOVE
+    folder: StrPath, out: StrPath | None = None, *, partial: bool = False, invalid_above: float = INVALID_ABOVE
 ) -> tuple[Path, list[Answer]]:
     """Write the report on a run.
 
@@ -99,7 +99,7 @@ def write_report_with_answers(
     contrasts = compare_arms(sections, run.manifest["measures"], invalid, Primary.from_manifest(run.manifest))
     headline = headline_answers(sections, contrasts, run.manifest["measures"], invalid)
     drawings = {section.scenario.name: section.drawings() for section in sections}
-    tables = file_tables(_tables(run, sections, answers, contrasts), episode_rows(sections))
+    tables = file_tables(report_tables(run, sections, answers, contrasts), episode_rows(sections))
     command = ["llm-coop", "report", str(folder), *([] if out is None else ["-o", str(out)])]
     command += ["--partial"] if partial else []
     command += [] if invalid_above == INVALID_ABOVE else ["--invalid-above", f"{invalid_above:g}"]
@@ -134,7 +134,7 @@ def _flatten(groups: Mapping[str, Iterable[T]]) -> list[T]:
     return [member for group in groups.values() for member in group]
 
 
-def _tables(
+def report_tables(
     run: Run,
     sections: Sequence[ScenarioSection[Any]],
     answers: AnswersSection | None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import copy
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -142,6 +143,12 @@ class ScenarioSection(ABC, Generic[E]):
             conditions: one or more arms, all with talk or all without.
             temperature: the temperature of their models.
         """
+
+    def limit_to(self, arms: Sequence[PlayedCondition[E]]) -> ScenarioSection[E]:
+        """The same section of some arms alone."""
+        section = copy.copy(self)
+        section.conditions = list(arms)
+        return section
 
     def drawings(self) -> list[Drawing]:
         """Draw the scenario's own figures, without those that need data that the run does not hold."""

@@ -16,13 +16,13 @@ from llm_coop_envs.reports.page_parts import decimals_for, fixed
 from llm_coop_envs.reports.played import shorten
 
 #: Width of the picture, where its axis begins and ends, and the height of a row with pairs and without, in pixels.
-WIDTH, LEFT, RIGHT = 370, 112, 360
+WIDTH, LEFT, LEFT_OF_MANY, RIGHT = 370, 112, 170, 360
 ROW, THIN_ROW = 44, 26
 #: The most dots of an arm, and pairs that are joined: more cannot be told apart.
 MOST_DOTS, MOST_JOINED = 400, 200
 #: The most arms in a picture.
 MOST_ARMS = 8
-_TITLE, _SHORT_TITLE = 17, 11
+_TITLE, _TITLE_OF_MANY = 17, 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,14 +33,16 @@ class _Axis:
         low: the value at its left end.
         high: the value at its right end.
         ticks: the values that are written below it.
+        left: where it begins, in pixels.
     """
 
     low: float
     high: float
     ticks: tuple[float, ...]
+    left: int = LEFT
 
     @classmethod
-    def over(cls, values: Sequence[float]) -> _Axis:
+    def over(cls, values: Sequence[float], left: int) -> _Axis:
         """The axis that holds some values, with two to five ticks."""
         from matplotlib.ticker import MaxNLocator
 
@@ -48,11 +50,11 @@ class _Axis:
         margin = 0.04 * (high - low) or 0.5 * abs(low) or 0.5
         low, high = low - margin, high + margin
         ticks = [tick for tick in MaxNLocator(4).tick_values(low, high) if low <= tick <= high]
-        return cls(low=low, high=high, ticks=tuple(float(tick) for tick in ticks))
+        return cls(low=low, high=high, ticks=tuple(float(tick) for tick in ticks), left=left)
 
     def place(self, value: float) -> float:
         """Where a value lies, in pixels from the left."""
-        return round(LEFT + (RIGHT - LEFT) * (value - self.low) / (self.high - self.low), 1)
+        return round(self.left + (RIGHT - self.left) * (value - self.low) / (self.high - self.low), 1)
 
 
 def small_picture(answer: Answer) -> str:
@@ -61,9 +63,9 @@ def small_picture(answer: Answer) -> str:
     numbers = [number for arm in arms for number in _numbers(arm)]
     if not numbers:
         return ""
-    axis = _Axis.over(numbers)
     decimals = decimals_for([arm.mean.mean for arm in arms if arm.mean is not None])
     thin = len(arms) > 2
+    axis = _Axis.over(numbers, LEFT_OF_MANY if thin else LEFT)
     rows = [22 + (THIN_ROW if thin else ROW) * index for index in range(len(arms))]
     bottom = rows[-1] + 20
     picture = Element("svg", {"class": "dots", "viewBox": f"0 0 {WIDTH} {bottom + 20}", "role": "img"})
@@ -107,8 +109,8 @@ def _name_arm(picture: Element, arm: ArmValues, y: int, decimals: int, *, thin: 
     """Write the title and the mean of an arm: in a line where arms are many, else below each other."""
     mean = fixed(arm.mean.mean, decimals) if arm.mean is not None else ""
     if thin:
-        _write(picture, shorten(arm.title, _SHORT_TITLE), 0, y + 4)
-        _write(picture, mean, LEFT - 8, y + 4, kind="faint", anchor="end")
+        _write(picture, shorten(arm.title, _TITLE_OF_MANY), 0, y + 4)
+        _write(picture, mean, LEFT_OF_MANY - 8, y + 4, kind="faint", anchor="end")
     else:
         _write(picture, shorten(arm.title, _TITLE), 0, y)
         _write(picture, f"mean {mean}", 0, y + 14, kind="faint")
@@ -116,6 +118,9 @@ def _name_arm(picture: Element, arm: ArmValues, y: int, decimals: int, *, thin: 
 
 def _draw_arm(picture: Element, arm: ArmValues, axis: _Axis, y: int, *, beside: int) -> None:
     """Add the dots of an arm, its mean with the interval, and published values."""
+    for title, value in arm.published:
+        shape = {"class": "published", "d": f"M{axis.place(value):g} {y - 5}l5 5l-5 5l-5 -5z"}
+        SubElement(SubElement(picture, "path", shape), "title").text = f"published, {title}: {value:g}"
     ordered = sorted(arm.values)
     for value in ordered[:: math.ceil(len(ordered) / MOST_DOTS)]:
         SubElement(picture, "circle", {"cx": f"{axis.place(value):g}", "cy": str(y), "r": "3.2", "fill": arm.color})
@@ -125,13 +130,10 @@ def _draw_arm(picture: Element, arm: ArmValues, axis: _Axis, y: int, *, beside: 
             ends = axis.place(arm.mean.low), axis.place(arm.mean.high)
             _line(picture, "interval", (ends[0], line), (ends[1], line), arm.color)
         _line(picture, "mean", (middle, line - 6), (middle, line + 6), arm.color)
-    for title, value in arm.published:
-        shape = {"class": "published", "d": f"M{axis.place(value):g} {y - 5}l5 5l-5 5l-5 -5z"}
-        SubElement(SubElement(picture, "path", shape), "title").text = f"published, {title}: {value:g}"
 
 
 def _draw_axis(picture: Element, axis: _Axis, y: int, unit: str) -> None:
-    _line(picture, "axis", (LEFT, y), (RIGHT, y))
+    _line(picture, "axis", (axis.left, y), (RIGHT, y))
     for tick, text in zip(axis.ticks, fixed_alike(axis.ticks), strict=True):
         place = axis.place(tick)
         _line(picture, "axis", (place, y), (place, y + 4))

@@ -26,8 +26,9 @@ from rich.text import Text
 
 from llm_coop_envs.runs.folder import Run
 from llm_coop_envs.runs.notify import Notifier, describe
-from llm_coop_envs.runs.remaining import count_of, format_clock
+from llm_coop_envs.runs.remaining import count_of
 from llm_coop_envs.runs.watcher import Watcher
+from llm_coop_envs.util.pace import CountedPace, Remaining
 from llm_coop_envs.util.quoting import harmless
 
 FIRST_SECONDS = 2.0  # of silence in a log before what is being done is said for the first time
@@ -58,19 +59,12 @@ def working(activity: str) -> Iterator[Callable[[str], None]]:
 @contextlib.contextmanager
 def counting(label: str, total: int) -> Iterator[Callable[[int], None]]:
     """As `working`, with a count and the time left; yields a function that is called with the number done."""
-    first: list[tuple[int, float]] = []
+    pace = CountedPace()
     with working(label) as tell:
 
         def count(done: int) -> None:
-            now = time.monotonic()
-            first_done, since = (first or [(done, now)])[0]
-            first[:] = [(first_done, since)]
-            estimate = (
-                f", about {format_clock((now - since) / (done - first_done) * (total - done))} left"
-                if done > first_done
-                else ""
-            )
-            tell(f"{done:,} of {total:,} {label}{estimate}")
+            remaining = pace.remaining(time.monotonic(), done, total)
+            tell(f"{done:,} of {total:,} {label}{'' if remaining is None else f', {remaining}'}")
 
         yield count
 
@@ -206,10 +200,10 @@ class RichWatcher(Watcher):
             self._console.print("All players are scripted rules; no language model plays.", highlight=False)
         self._bar = self._progress.add_task("Playing", total=run.total, completed=self._done, left="")
 
-    def episode(self, condition: str, seed: int, seconds: float, seconds_left: float | None) -> None:
+    def episode(self, condition: str, seed: int, seconds: float, remaining: Remaining | None) -> None:
         """Count an episode."""
         self._done += 1
-        self._remaining = "" if seconds_left is None else f"about {format_clock(seconds_left)} left"
+        self._remaining = "" if remaining is None else str(remaining)
         if self._bar is not None:
             self._progress.update(self._bar, completed=self._done, left=self._remaining)
 

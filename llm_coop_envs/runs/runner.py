@@ -17,8 +17,9 @@ from llm_coop_envs.runs.branch import check_begun
 from llm_coop_envs.runs.claims import Claims, check_can_share, claim_alone
 from llm_coop_envs.runs.control import listen_for_orders
 from llm_coop_envs.runs.failures import Failed, Failures, Marks, Task, mark_failures
-from llm_coop_envs.runs.folder import STUDY, Run, check_prompts, describe_models, make_run, open_run
+from llm_coop_envs.runs.folder import STUDY, Run, check_prompts, make_run, open_run
 from llm_coop_envs.runs.interrupts import Interrupts
+from llm_coop_envs.runs.manifest import describe_models
 from llm_coop_envs.runs.model_access import ModelAccess
 from llm_coop_envs.runs.notify import BUDGET, FAILED, FINISHED, PART, STOPPED
 from llm_coop_envs.runs.remaining import Progress, count_of, is_usable, missing_episodes
@@ -324,8 +325,11 @@ class _Runner:
                 return
             failures.note_played(done.task)
             self._files.update(done.files)
-            count.record_finished(done)
-            self._steering.progress = {**self._steering.progress, "finished": run.manifest["finished"]}
+            remaining = count.record_finished(done)
+            progress: dict[str, Any] = {"finished": run.manifest["finished"]}
+            if remaining is not None:
+                progress |= {"left": remaining.seconds, "left_between": [remaining.low, remaining.high]}
+            self._steering.progress = {**self._steering.progress, **progress}
 
         claims, failures = self._claims, self._failures
         quiet = [task for task in tasks if not run.conditions[task[0]].asks_a_model]

@@ -20,8 +20,8 @@ from llm_coop_envs.runs.failures import Failed, Failures, Task, is_own, record_f
 from llm_coop_envs.runs.folder import Run
 from llm_coop_envs.runs.model_access import ModelAccess
 from llm_coop_envs.runs.notify import FALLBACKS, PAUSED, RESUMED
-from llm_coop_envs.runs.remaining import TimeLeft, format_clock
 from llm_coop_envs.runs.steering import Steering
+from llm_coop_envs.runs.time_left import TimeLeft
 from llm_coop_envs.runs.unread import UnreadAnswers
 from llm_coop_envs.runs.watcher import Watcher
 from llm_coop_envs.runs.workers import Finished
@@ -97,7 +97,7 @@ class SideBySide:
         self._main: asyncio.Task[Any] | None = None
         self._stop = asyncio.Event()
         self._leaving = False
-        self._time = TimeLeft(len(tasks))
+        self._time = TimeLeft(tasks)
         self._playing: dict[Task, asyncio.Task[None]] = {}
         self.unread = UnreadAnswers()
         self._warned: set[str] = set()
@@ -275,9 +275,11 @@ class SideBySide:
             if not is_own(error):
                 raise
             ended: Finished | Failed = Failed(task=task, sentence=record_failure(run, condition, seed, error))
+            self._time.drop(task)
         else:
-            ended = Finished(task=task, seconds=time.perf_counter() - started, files=files)
-        self._time.shares[task] = 1.0
+            seconds = time.perf_counter() - started
+            ended = Finished(task=task, seconds=seconds, files=files)
+            self._time.finish(task, seconds)
         self.unread.end(task)
         self._done(ended)
 
@@ -285,15 +287,11 @@ class SideBySide:
         steering = self._steering
         while True:
             chat.steer(paused=steering.paused, most=steering.limit)
+            playing = list(self._playing)
             # Answers from the journal come at once, and say nothing about the time of other answers.
-            seconds_left = self._time.seconds_left(time.monotonic(), begun=chat.counters.calls > 0)
-            suffix = (
-                ", paused"
-                if steering.paused
-                else ""
-                if seconds_left is None
-                else f", at most about {format_clock(seconds_left)} left"
-            )
+            self._time.look(time.monotonic(), playing, running=chat.counters.calls > 0 and not steering.paused)
+            remaining = self._time.remaining(playing)
+            suffix = ", paused" if steering.paused else "" if remaining is None else f", {remaining}"
             self._watch_readings()
             self._watch_pauses(chat.counters.paused)
             self._watcher.show_questions(self._line(chat) + suffix)
@@ -304,7 +302,8 @@ class SideBySide:
             }
             progress = {
                 "counters": chat.counters.plain(),
-                "left": seconds_left,
+                "left": None if remaining is None else remaining.seconds,
+                "left_between": None if remaining is None else [remaining.low, remaining.high],
                 "shares": shares,
                 "rates": self.unread.rates(),
             }

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import locale
 import os
 import signal
@@ -42,7 +43,8 @@ def forget() -> None:
         os.environ.setdefault("PIP_CONFIG_FILE", str(pip_file))
     if hasattr(time, "tzset"):
         time.tzset()
-    locale.setlocale(locale.LC_ALL, "C")
+    with contextlib.suppress(locale.Error):  # some systems have no such locale
+        locale.setlocale(locale.LC_ALL, "C.UTF-8")
     # A shell's background jobs ignore Ctrl-C, and their children inherit that: tests that press it would wait in vain.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -191,8 +191,9 @@ class Session(Watcher):
     async def _play(self, loop):
         missing = [(0, seed) for seed in SEEDS if not self.machine.is_there(events_path("c", seed))]
         self.claims = Claims(self.run, self.part, self.machine)
+        every = SimpleNamespace(may_begin=lambda _: True)
         table = SideBySide(
-            self.run, missing, Access(self.study, self), [], self, lambda _: None, self.claims, self.steering
+            *(self.run, missing, Access(self.study, self), [], self, lambda _: None, every, self.claims, self.steering)
         )
         self.steering.stop = lambda: table.interrupt(1)
         looking = loop.create_task(self._look())

@@ -12,7 +12,11 @@ from llm_coop_envs.render.scenes.on_page import PageFace, Plain, numbers
 
 def _static_fields(scene: KbcScene) -> Plain:
     offset = "" if scene.offset == "0" else f" + {scene.offset}"
-    return {"low": scene.low, "high": scene.high, "what": f"the target is {scene.ratio} of the mean{offset}"}
+    return {
+        "low": scene.low,
+        "high": scene.high,
+        "what": f"the target is {scene.ratio} of the {scene.statistic}{offset}",
+    }
 
 
 def _moment_fields(scene: KbcScene) -> Plain:
