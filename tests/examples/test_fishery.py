@@ -168,7 +168,7 @@ def run(call, tmp_path_factory):
 
 def test_list_and_describe(call):
     assert "fishery" in call("list")
-    output = call("describe", "fishery")
+    output = call("describe", "fishery", "--all")
     for word in ("capacity", "growth rate", "sharing", "greedy", "share_of_best", "sustainable yield", "part"):
         assert word in output
 

@@ -101,7 +101,7 @@ def test_report_export_verify_and_page_name_it(tmp_path, failing):
     assert "1 of 5 episodes ended with an error and are missing from every number below" in page
     verification = verify_run(folder, again=True)
     assert (verification.failed, verification.faults) == ([FAILED], [])
-    assert KnownRuns(tmp_path / "runs").detail("one")["mixed"] == [FAILED]
+    assert KnownRuns(tmp_path / "runs").detail("one")["mixed"] == [f"1 of 5 episodes failed: {FAILED}"]
 
     failing.clear()
     run_study(broken_study(), folder)

@@ -38,7 +38,7 @@ def forget() -> None:
     # The same folder for all workers and sessions, because drawing libraries keep lists of fonts there.
     home = Path(tempfile.gettempdir()) / f"llm-coop-tests-{os.getuid() if hasattr(os, 'getuid') else 'user'}"
     home.mkdir(mode=0o700, exist_ok=True)
-    os.environ.update(HOME=str(home), TZ="UTC", LC_ALL="C.UTF-8", TERM="dumb")
+    os.environ.update(HOME=str(home), TZ="UTC", LC_ALL="C.UTF-8", TERM="xterm")
     if pip_file.is_file():
         os.environ.setdefault("PIP_CONFIG_FILE", str(pip_file))
     if hasattr(time, "tzset"):
