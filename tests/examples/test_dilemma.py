@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from code_lines import code_lines
+from llm_chats import Canned, run
+
 from dilemma.env import DilemmaEnv, DilemmaSettings
 from dilemma.games import profiles
 from dilemma.scenario import SCENARIO
-from llm_chats import Canned, run
-
 from llm_coop_envs.core import registry
 from llm_coop_envs.core.policy import Request, Seating
 from llm_coop_envs.errors import SettingsError
