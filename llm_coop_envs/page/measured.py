@@ -175,7 +175,7 @@ def _calls_of(header: Mapping[str, Any]) -> list[Row]:
 
 
 def _sum_counts(counts: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    sums = dict.fromkeys(COUNTED, 0)
+    sums: dict[str, int] = dict.fromkeys(COUNTED, 0)
     for count in counts:
         for name in COUNTED:
             sums[name] += int(count.get(name) or 0)

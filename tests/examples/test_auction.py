@@ -8,13 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from auction.env import AuctionEnv, AuctionSettings
-from auction.scenario import SCENARIO
 from code_lines import code_lines
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from llm_chats import Canned, run
 
+from auction.env import AuctionEnv, AuctionSettings
+from auction.scenario import SCENARIO
 from llm_coop_envs.core import registry
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies import play, scripted
