@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from llm_coop_envs.errors import MissingExtra
+from llm_coop_envs.errors import MissingExtra, RunError
 from llm_coop_envs.measures.courses import too_few_courses
 from llm_coop_envs.reports.answer_parts import SCRIPTED, Answer, ArmValues, Scale, capitalise, numbers_of
 from llm_coop_envs.reports.arm_words import are_played_alike, arms_in_words
@@ -25,10 +25,12 @@ from llm_coop_envs.runs.validity import INVALID_ABOVE
 from llm_coop_envs.statistics.comparison import Comparison, fewest_pairs, is_underpowered
 from llm_coop_envs.statistics.intervals import Interval, mean_interval
 from llm_coop_envs.studies.families import Primary
+from llm_coop_envs.util.opening import explain_damage
 from llm_coop_envs.util.quoting import harmless
 
 #: The most compressed bytes of events that are read at the end of a run: about ten seconds.
 MOST_READ_AT_END = 5_000_000
+ADVICE = "'llm-coop verify' says more; restore it from a copy"
 
 
 def answer_lines(answers: Sequence[Answer], limit: int = 6) -> list[str]:
@@ -49,14 +51,16 @@ def answer_lines(answers: Sequence[Answer], limit: int = 6) -> list[str]:
 def lines_at_end(run: Run) -> list[str]:
     """The answers of a complete run for the end of the command that played it.
 
-    Nothing if they cannot be had at once: without SciPy, or where the events are so large that reading them takes long.
+    Nothing if they cannot be had at once: without SciPy, where the events are so large that reading them takes long, or
+    from a damaged folder, of which `llm-coop report` and `verify` say more.
     """
-    sizes = (int(entry.split()[0]) for name, entry in run.manifest["files"].items() if name.startswith("events/"))
-    if sum(sizes) > MOST_READ_AT_END:
-        return []
     try:
-        return answer_lines(read_answers(run))
-    except MissingExtra:
+        with explain_damage(run.folder, ADVICE):
+            sizes = [
+                int(entry.split()[0]) for name, entry in run.manifest["files"].items() if name.startswith("events/")
+            ]
+            return [] if sum(sizes) > MOST_READ_AT_END else answer_lines(read_answers(run))
+    except (MissingExtra, RunError):
         return []
 
 
@@ -71,11 +75,12 @@ def read_answers(run: Run, invalid_above: float = INVALID_ABOVE) -> list[Answer]
         RunError: an episode's file is damaged.
         MissingExtra: SciPy is not installed.
     """
-    sections, answers = read_run(run, invalid_above, for_figures=False)
-    primary = Primary.from_manifest(run.manifest)
-    invalid = {} if answers is None else answers.invalid
-    contrasts = compare_arms(sections, run.manifest["measures"], invalid, primary)
-    return headline_answers(sections, contrasts, run.manifest["measures"], invalid)
+    with explain_damage(run.folder, ADVICE):
+        sections, answers = read_run(run, invalid_above, for_figures=False)
+        primary = Primary.from_manifest(run.manifest)
+        invalid = {} if answers is None else answers.invalid
+        contrasts = compare_arms(sections, run.manifest["measures"], invalid, primary)
+        return headline_answers(sections, contrasts, run.manifest["measures"], invalid)
 
 
 def headline_answers(
