@@ -40,7 +40,7 @@ MEANS, COMPARISONS, BALANCE = "means", "comparisons", "balance"
 #: The digits of a run's hash that notes print.
 HASH_DIGITS = 16
 #: Columns of names and words, also where a condition's name looks like a number.
-_WORDS = ("reference", "compared", "played by", "finding")
+_WORDS = ("scenario", "reference", "compared", "played by", "finding")
 #: What the report calls findings, and what tables call them where that is too short.
 _CALLED = {"few": "too few", "explored": "exploratory"}
 _FINDINGS = {
@@ -164,6 +164,10 @@ def _names(contrast: Contrast) -> str:
     return f"{contrast.second.condition.title} against {contrast.first.condition.title}"
 
 
+def _names_with_scenario(contrast: Contrast) -> str:
+    return f"{contrast.section.scenario.title}, {_names(contrast)}"
+
+
 def _unit(arms: Sequence[PlayedCondition[Any]]) -> str:
     return "clusters of episodes" if any(arm.condition.cluster for arm in arms) else "episodes"
 
@@ -174,6 +178,9 @@ def comparisons_table(contrasts: Sequence[Contrast]) -> ReportTable:
     for contrast in contrasts:
         families.setdefault(contrast.family, []).append(contrast)
     rows = [row for contrast in contrasts for row in _comparison_rows(contrast, families[contrast.family])]
+    # Scenarios may have arms of the same titles, and then nothing else tells their rows and notes apart.
+    is_of_several = len({contrast.section.scenario.name for contrast in contrasts}) > 1
+    label = _names_with_scenario if is_of_several else _names
     is_paired = all(test.paired for contrast in contrasts for test in contrast.comparisons)
     invalid = dict.fromkeys(title for contrast in contrasts for title in contrast.invalid)
     notes = [
@@ -182,7 +189,7 @@ def comparisons_table(contrasts: Sequence[Contrast]) -> ReportTable:
         else f"{HOW_TO_READ} 'a and b' in place of pairs: the episodes of two arms without "
         "common seeds; their interval is Welch's, their effect size Hedges' g.",
         *(family_note(family) for family in families.values() if family_tests(family)),
-        *(f"{_names(contrast)}: {arms_note(contrast.first, contrast.second)}" for contrast in contrasts),
+        *(f"{label(contrast)}: {arms_note(contrast.first, contrast.second)}" for contrast in contrasts),
         *(cluster_note(contrast) for contrast in contrasts if contrast.first.condition.cluster),
         *([f"Not compared, because they are invalid: {', '.join(invalid)}."] if invalid else []),
         *(note for contrast in contrasts for note in contrast.section.flag_notes()),
@@ -193,10 +200,10 @@ def comparisons_table(contrasts: Sequence[Contrast]) -> ReportTable:
         ),
         *_always_note(rows),
     ]
-    head = ["measure", "reference", "compared", "reference mean", "compared mean", "difference", "effect size"]
+    head = ["measure", "scenario", "reference", "compared", "reference mean", "compared mean", "difference"]
     return ReportTable(
         title="Comparisons of conditions",
-        head=[*head, "pairs", "p", "p, Holm", "finding"],
+        head=[*head, "effect size", "pairs", "p", "p, Holm", "finding"],
         rows=rows,
         notes=list(dict.fromkeys(notes)),
     )
@@ -204,7 +211,8 @@ def comparisons_table(contrasts: Sequence[Contrast]) -> ReportTable:
 
 def _comparison_rows(contrast: Contrast, family: Sequence[Contrast]) -> list[TableRow]:
     """A row for each measure of two arms, and below them the same without flagged choices."""
-    arms = [Cell(text=arm.condition.title) for arm in (contrast.first, contrast.second)]
+    titles = (contrast.section.scenario.title, contrast.first.condition.title, contrast.second.condition.title)
+    arms = [Cell(text=title) for title in titles]
     is_hopeless = is_underpowered(family_tests(family))
 
     def make_row(test: Comparison, name: str, definition: str, adjusted: float | None, finding: str) -> TableRow:

@@ -343,3 +343,27 @@ def test_a_run_without_episodes_says_so(tmp_path):
         path.unlink()
     with pytest.raises(RunError, match="no finished episode"):
         open_run(tmp_path / "run").table("means")
+
+
+TWO_GAMES = """\
+name: two_games
+conditions:
+  - &kbc {name: numbers, title: no talk, pair: kbc, scenario: kbc, settings: {players: 4, talk: false},
+     policies: uniform, episodes: 6}
+  - {<<: *kbc, name: numbers-talk, title: talk, settings: {players: 4}}
+  - &firms {name: firms, title: no talk, pair: firms, scenario: bertrand, settings: {rounds: 5, talk: false},
+     policies: uniform, episodes: 6}
+  - {<<: *firms, name: firms-talk, title: talk, settings: {rounds: 5}}
+"""
+
+
+def test_rows_and_notes_of_several_scenarios_can_be_told_apart(tmp_path):
+    """Both scenarios have arms of the same titles; a note on one of them must not pass for one on the other."""
+    run_study(small_study(TWO_GAMES), tmp_path / "run")
+    frame = open_run(tmp_path / "run").table("comparisons")
+    assert set(frame["scenario"]) == {"Keynesian beauty contest", "Bertrand competition"}
+    for _, row in frame.iterrows():
+        prefix = "numbers" if row["scenario"].startswith("Keynesian") else "firms"
+        assert all(name.startswith(prefix) for name in row["conditions"].split())
+    about = [note for note in frame.attrs["notes"] if "talk against no talk" in note]
+    assert sorted(note.split(",")[0] for note in about) == ["Bertrand competition", "Keynesian beauty contest"]
