@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Sequence
 from typing import Any
@@ -19,6 +20,8 @@ from llm_coop_envs.statistics.intervals import Interval, mean_interval
 MOST_MEASURES, MOST_LINES = 4, 100
 #: The longest line of an arm's name below the axis, in characters.
 _NAME = 11
+#: The longest line of a measure's words beside the axis.
+_AXIS = 26
 #: Where a mean with its interval stands beside the dots that it is the mean of.
 _BESIDE = 0.22
 
@@ -54,9 +57,10 @@ def _drawing(contrast: Contrast, tests: Sequence[Comparison], finding: str) -> D
     how = (
         "Lines join episodes of the same seed" if all(test.paired for test in tests) else "Dots are episodes, unpaired"
     )
+    names = ", ".join(test.measure for test in tests)
     return Drawing(
         name=f"effects_{second.name}",
-        caption=f"{second.title} against {first.title}, by measure. {how}; beside them means with 95 % intervals. "
+        caption=f"{second.title} against {first.title}: {names}. {how}; beside them means with 95 % intervals. "
         f"Right of each measure: differences, with their mean and its 95 % interval.{lines} {finding}",
         alt=f"Effect plots: measures of the conditions '{first.title}' and '{second.title}', pair by pair, and their "
         "differences. The numbers are in the table of this comparison.",
@@ -82,8 +86,9 @@ def _values_panel(contrast: Contrast, test: Comparison) -> Panel:
         interval = mean_interval(values, contrast.section.range_of(test.measure, arm))
         curves += _mean_curve(interval, at + (_BESIDE if at else -_BESIDE), arm.color)
     return Panel(
-        title=test.measure,
-        y_label=test.measure,
+        title="",
+        name=test.measure,
+        y_label=_axis_text(contrast, test.measure),
         curves=curves,
         dots=dots,
         x_ticks=(0, 1),
@@ -96,6 +101,7 @@ def _difference_panel(test: Comparison) -> Panel:
     differences = test.differences if test.paired else []
     return Panel(
         title="",
+        name=f"{test.measure}, difference",
         y_label="difference",
         curves=_mean_curve(test.interval, _BESIDE, INK),
         dots=[Dots(label="", x=[0.0] * len(differences), y=differences, color=FAINT, alpha=0.7)] if differences else [],
@@ -113,6 +119,12 @@ def _mean_curve(interval: Interval | None, at: float, color: str) -> list[Curve]
     low, high = (None if end is None else [end] for end in (interval.low, interval.high))
     look: dict[str, Any] = {"color": color, "marked": True, "whiskers": True, "marker": "D"}
     return [Curve(label="", x=[at], y=[interval.mean], low=low, high=high, **look)]
+
+
+def _axis_text(contrast: Contrast, measure: str) -> str:
+    """A measure in words, without what its words say in brackets."""
+    noun = contrast.section.scenario.measured.words_for(measure).noun
+    return textwrap.fill(re.sub(r" *\([^)]*\)", "", noun).removeprefix("the "), _AXIS)
 
 
 def _short(arm: PlayedCondition[Any]) -> str:

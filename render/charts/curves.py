@@ -147,6 +147,7 @@ class Panel:
         x_range: the ends of the horizontal axis; `None` for automatic.
         y_range: the ends of the vertical axis; `None` for automatic.
         note: a smaller line below the title.
+        name: what the file of numbers calls the panel; by default its title and note.
     """
 
     title: str
@@ -162,6 +163,7 @@ class Panel:
     x_range: tuple[float, float] | None = None
     y_range: tuple[float | None, float | None] = (None, None)
     note: str = ""
+    name: str = ""
 
 
 Rows = Sequence[Sequence[Panel | None]]
@@ -245,7 +247,7 @@ def panels_of(figure: Figure) -> Rows:
 
 def _rows(panel: Panel) -> Iterator[dict[str, Any]]:
     """The numbers in a panel, as rows with the columns of `style.PLOTTED`."""
-    panel_name = {"panel": ", ".join(filter(None, (panel.title, panel.note)))}
+    panel_name = {"panel": panel.name or ", ".join(filter(None, (panel.title, panel.note)))}
     for number, curve in enumerate(panel.curves, 1):
         kind = "published curve" if curve.published else "thin curve" if curve.thin else "curve"
         about = {**panel_name, "kind": kind, "series": curve.label or f"curve {number}"}

@@ -59,7 +59,7 @@ def test_the_numbers_of_an_effect_plot_are_those_of_the_events(folder, drawn):
     assert [float(row["y"]) for row in pairs] == pytest.approx(values.T.ravel())
     assert [row["x"] for row in pairs] == ["0", "1"] * len(seeds)
     differences = values[1] - values[0]
-    right = [row for row in rows if row["panel"] == ""]
+    right = [row for row in rows if row["panel"] == "mean_last, difference"]
     assert [float(row["y"]) for row in right if row["kind"] == "dot"] == pytest.approx(differences)
     (mean,) = [row for row in right if row["kind"] == "curve"]
     half = stats.t.ppf(0.975, 5) * differences.std(ddof=1) / np.sqrt(6)
