@@ -116,8 +116,6 @@ class KnownRuns:
         counted += [status["counters"] for status in live.values() if status.get("counters")]
         finished = len(run.finished()) if state != COMPLETE else manifest["finished"]
         seconds_left = [one["left"] for one in live.values() if one.get("left") is not None]
-        if live and not seconds_left:
-            seconds_left = _pace(live, finished, run.total)
         return {
             "run": name,
             **read_labels(run.folder),
@@ -239,16 +237,6 @@ def _state(run: Run, live: Mapping[str, Mapping[str, Any]]) -> str:
         {session["host"] for session in control.read_sessions(run.folder) if session["host"] != this_host}
     )
     return f"running on {', '.join(elsewhere)}" if elsewhere else INTERRUPTED
-
-
-def _pace(live: Mapping[str, Mapping[str, Any]], finished: int, total: int) -> list[float]:
-    """Seconds that are left at the pace of the session so far."""
-    paces = []
-    for status in live.values():
-        begun = status.get("begun_with")
-        if begun is not None and finished > begun:
-            paces.append((time.time() - status["since"]) / (finished - begun) * (total - finished))
-    return paces
 
 
 def _session_for_page(status: Mapping[str, Any]) -> dict[str, Any]:

@@ -228,7 +228,6 @@ class _Runner:
             self._failures = Failures(run, before, self._watcher.say)
             self._begin(run, missing)
             self._watcher.begin(run, len(missing), int(self._record["workers"]))
-            self._steering.progress = {"begun_with": run.total - len(missing)}
             missing = missing[:limit]
             count = Progress(run, missing, self._workers, self._watcher)
             elsewhere = 0
