@@ -2,6 +2,7 @@
 
 import secrets
 from fractions import Fraction
+from typing import ClassVar
 
 import pytest
 from invoking import invoke
@@ -18,7 +19,7 @@ ILLEGAL = 10**6
 class Scholar(ScriptedPolicy):
     """Answers every question about the rules rightly, and else plays as a subclass says."""
 
-    answers: dict = {}
+    answers: ClassVar[dict] = {}
     slots_only = True
 
     def decide(self, request):
