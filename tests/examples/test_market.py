@@ -12,9 +12,6 @@ from code_lines import code_lines
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from llm_chats import Canned, run
-from market.env import MarketEnv, MarketSettings
-from market.rules import best_floor, best_surplus, competitive_price, matched
-from market.scenario import SCENARIO
 
 from llm_coop_envs.core import registry
 from llm_coop_envs.errors import SettingsError
@@ -29,6 +26,9 @@ from llm_coop_envs.runs.runner import run_study
 from llm_coop_envs.studies.study import load_study
 from llm_coop_envs.wrappers import NumericView, TextView
 from llm_coop_envs.wrappers.single_agent import make_single_agent
+from market.env import MarketEnv, MarketSettings
+from market.rules import best_floor, best_surplus, competitive_price, matched
+from market.scenario import SCENARIO
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
