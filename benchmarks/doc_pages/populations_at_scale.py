@@ -18,12 +18,6 @@ from llm_coop_envs.benchmarks.speed.crowd_curves import CURVES, exponent
 
 SPEED = Path(__file__).parents[1] / "speed"
 PROSE = Path(__file__).with_name("populations_at_scale.md")
-_ABOUT = {
-    "evacuation": "evacuation with talk, 50 rounds at most",
-    "kbc": "number contest, one talk among 24 neighbours",
-    "models": "language models, one decision",
-    "talking_models": "language models, one talk and a decision",
-}
 
 
 def page() -> str:
@@ -58,7 +52,7 @@ def _curves(curves: Mapping[str, Any]) -> str:
             seconds = point["processor_seconds"]
             each = 1e6 * seconds / point["agent_rounds"]
             figures = f"{point['agents']:,}", f"{seconds:.1f}", f"{each:,.0f}", f"{point['megabytes']:.0f}"
-            rows.append([_ABOUT[name], *figures, f"{exponent(curves[name]):.2f}"])
+            rows.append([name.replace("_", " "), *figures, f"{exponent(curves[name]):.2f}"])
     return table(["", "agents", "processor seconds", "microseconds an agent-round", "MB", "power"], rows)
 
 
