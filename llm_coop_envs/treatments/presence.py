@@ -127,7 +127,7 @@ def joining_rounds(settings: PresenceSettings, players: Sequence[str]) -> NDArra
         if change.from_round > settings.first_round or change.settings["present"]:
             reason = f"must be false from the first round on; whoever is taken out later does not come back ({change})"
             raise SettingsError("changes", "present", reason)
-    joins = np.array([max((c.until_round + 1 for c in late if c.means(p)), default=0) for p in players])
+    joins = np.array([max(((c.until_round or 0) + 1 for c in late if c.means(p)), default=0) for p in players])
     if (joins > settings.first_round).sum() > len(players) - max(1, settings.fewest):
         raise SettingsError("changes", "present", f"leaves too few players in round {settings.first_round}")
     return joins
