@@ -11,6 +11,7 @@ from scipy import stats
 
 from llm_coop_envs.statistics.comparison import (
     Comparison,
+    cluster_means,
     fewest_pairs,
     holm,
     permutation_p,
