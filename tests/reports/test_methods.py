@@ -196,8 +196,6 @@ def test_the_method_of_intervals_that_is_named_is_the_one_that_is_used(treated):
     text = told(treated)
     assert "on the scale of the logarithm or logit" in text
     assert f"fewer than {FEW} episodes" in text
-    pages = Path(__file__).parents[2] / "docs"
-    assert not [page.name for page in pages.glob("*.md") if "Hall's (1992)" in page.read_text(encoding="utf-8")]
 
 
 def test_an_evacuation_has_no_more_rounds_than_its_limit(tmp_path):

@@ -159,4 +159,8 @@ def test_findings_follow_the_adjusted_p():
 
 def test_a_cluster_is_its_mean_and_who_has_none_is_one():
     values = {1: 2.0, 2: 4.0, 3: 9.0, 4: 0.1, 5: 0.2, 6: 0.3}
-    assert cluster_means(values, {1: "a", 2: "a", 4: "b", 5: "b", 6: "b"}) == {"a": 3.0, "b": pytest.approx(0.2), 3: 9.0}
+    assert cluster_means(values, {1: "a", 2: "a", 4: "b", 5: "b", 6: "b"}) == {
+        "a": 3.0,
+        "b": pytest.approx(0.2),
+        3: 9.0,
+    }
