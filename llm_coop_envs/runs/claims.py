@@ -58,8 +58,10 @@ class Claims:
         if any(found is not None and found.gone and found.machine != self._machine.name for found in holders):
             say(f"waiting {LATE:.0f} s until everything is there that a part on another machine wrote")
             self._machine.sleep(LATE)
-        for task in begun:
-            self._claim(task, begun_elsewhere=True)
+        for task, found in zip(begun, holders, strict=True):
+            # Who lived until now may have written the episode and left during the wait; that may not be shown yet.
+            if found is None or not found.lives:
+                self._claim(task, begun_elsewhere=True)
 
     def claim(self, task: Task) -> bool:
         """Claim an episode; whether this part is to play it."""
@@ -127,6 +129,11 @@ class Claims:
         if self._is_whole(task):  # since it was looked at
             lease.leave()
             return False
+        # What is damaged makes room. A part writes an episode only where there is none: nobody writes it a second time
+        # who was stopped between the last look at the claim and that moment.
+        path = self._run.events_path(self._run.conditions[task[0]].name, task[1])
+        if self._machine.is_there(path):
+            self._machine.remove(path)
         self._held[task] = lease
         if self._heart is None:
             self._heart = contextlib.ExitStack()

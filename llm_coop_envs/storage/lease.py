@@ -27,6 +27,7 @@ from typing import Any
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.storage.files import cannot_write
 from llm_coop_envs.storage.machine import HERE, Machine
+from llm_coop_envs.util.fastjson import loads
 
 #: Seconds between heartbeats; and for how long a holder elsewhere must have been silent to count as dead, by the clock
 #: of the folder, and by the clock of whoever looks.
@@ -249,10 +250,10 @@ class Lease:
     def _load(self, number: int) -> dict[str, Any] | None:
         """The content of a file; empty if its writer has not written it yet, or was told of a later one."""
         try:
-            content = json.loads(self._machine.read(self._file(number)))
+            content = loads(self._machine.read(self._file(number)))
         except FileNotFoundError:
             return None
-        except (ValueError, RecursionError):
+        except ValueError:
             return {}
         return content if isinstance(content, dict) else {}
 
