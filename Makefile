@@ -10,7 +10,7 @@ SHIPPED := $(basename $(notdir $(wildcard benchmarks/studies/*.yaml)))
 # Those of rules alone: learners have a study of their own, and so has a real model.
 STUDIES := $(filter-out collusion_comparison heterogeneity_q_learning klein local_model,$(SHIPPED))
 
-.PHONY: demo studies front demo-llm studies-llm test simulate test-all test-llm test-lowest test-rl test-ray fuzz wheel lines lint pictures docked published clean
+.PHONY: demo studies front demo-llm studies-llm test simulate test-all test-llm test-lowest test-rl test-ray fuzz docs wheel check-wheel matrix lines lint pictures docked published clean
 
 # The shipped study, played and reported on. Run again, it finds everything there.
 demo: $(VENV)/.study
@@ -97,6 +97,24 @@ wheel: | $(BIN)/python
 	cd build/source && umask 022 && SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) \
 		$(abspath $(BIN))/python -m pip wheel --quiet --disable-pip-version-check --no-deps -w $(CURDIR)/dist .
 
+# The wheel and the source archive, checked as the package index does.
+check-wheel: wheel
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check build check-wheel-contents twine
+	cd build/source && umask 022 && SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) \
+		$(abspath $(BIN))/python -m build --sdist --outdir $(CURDIR)/dist
+	$(BIN)/check-wheel-contents dist/*.whl
+	$(BIN)/twine check --strict dist/*
+
+# Every extra from the wheel on every Python that is here, and the command it is for; needs half an hour and the package index.
+matrix: wheel
+	$(BIN)/python tests/tools/install_matrix.py dist/*.whl
+
+# The site, from docs/ and the docstrings of what is public: build/site/index.html. Reads without a server.
+docs: $(VENV)/.docs
+	rm -rf build/site
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going -q -b html docs build/site
+	@echo "Open $(CURDIR)/build/site/index.html in a browser."
+
 # How much Python there is outside of tests, and how much of it is in the wheel: all lines, docstrings and blank ones too.
 lines:
 	@for room in llm_coop_envs policies baselines render benchmarks examples; do \
@@ -139,6 +157,10 @@ TORCH ?= torch
 $(VENV)/.rl: $(VENV)/.dev
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check "$(TORCH)"
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[rl,dev]"
+	@touch $@
+
+$(VENV)/.docs: $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs,dev]"
 	@touch $@
 
 $(VENV)/.ray: $(VENV)/.dev

@@ -1,84 +1,125 @@
-"""The environments' page of the documentation, written from the classes themselves.
+"""The pages of the documentation on scenarios, written from the classes themselves.
 
-    python -m llm_coop_envs.benchmarks.doc_pages.environments > docs/environments.md
+    python -m llm_coop_envs.benchmarks.doc_pages.environments docs
 
-A test compares the page with what this prints, so that it cannot fall behind the code.
+writes one page for each scenario, and `scenarios.md` with what all of them share. A test compares the pages with what
+this writes, so that they cannot fall behind the code.
 """
 
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
-from llm_coop_envs.cli.description import Description, PolicyText, all_scenarios, describe
+from llm_coop_envs.cli.description import Description, PolicyText, Setting, all_scenarios, describe
 
-HEAD = """# The environments
-
-*Written by `python -m llm_coop_envs.benchmarks.doc_pages.environments`; change the docstrings, not this page.*
-
-All three share one contract ([design.md](design.md)): a flat Dict observation (`observation` in numbers, `phase`,
-`turn`, `messages` heard, `text` with everything in words), an action with a `choice` and, with talk on, a `message`,
-and infos with `action_mask`, `round`, `flags` (what was replaced in the last submission) and `slots` (what the player
-may know, as plain values). Every choice, message or missing answer that cannot be used is replaced as described and
-flagged, never an exception.
-
-Arguments besides the settings: `preset`, `render_mode` (`"human"`, `"rgb_array"`, `"ansi"`; see
-[rendering.md](rendering.md)), `max_cycles` (truncate after exactly that many steps), `record` (keep `events`). Sources
-are named where each number stands.
-"""
+COMMAND = "python -m llm_coop_envs.benchmarks.doc_pages.environments docs"
+WRITTEN = f"*Written by `{COMMAND}`; change the docstrings, not this page.*"
+COMMON = Path(__file__).with_name("scenarios.md")
 
 
-def page() -> str:
-    """Return the page as Markdown."""
-    return HEAD + "\n" + "\n".join(_section(describe(scenario.name)) for scenario in all_scenarios())
+def pages() -> dict[str, str]:
+    """Return all pages as Markdown, by file name."""
+    descriptions = [describe(scenario.name) for scenario in all_scenarios()]
+    shared_settings = _shared([{setting.name: setting for setting in each.settings} for each in descriptions])
+    shared_measures = _shared([each.metrics for each in descriptions])
+    rows = (
+        f"| [`{each.scenario.name}_v0`]({each.scenario.name}.md) | {each.scenario.title} "
+        f"| `{each.agents[0]}` to `{each.agents[1]}` | {', '.join(f'`{phase}`' for phase in each.phases)} |"
+        for each in descriptions
+    )
+    common = COMMON.read_text(encoding="utf-8").format(
+        written=WRITTEN,
+        rows="\n".join(rows),
+        settings=_settings_table(shared_settings.values()),
+        measures=_measures_table(shared_measures),
+    )
+    own = {f"{each.scenario.name}.md": _page(each, set(shared_settings), set(shared_measures)) for each in descriptions}
+    return {"scenarios.md": common, **own}
 
 
-def _section(description: Description) -> str:
+def _shared(tables: list[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the entries that all tables hold alike."""
+    first, *others = tables
+    return {name: entry for name, entry in first.items() if all(other.get(name) == entry for other in others)}
+
+
+def _page(description: Description, shared_settings: set[str], shared_measures: set[str]) -> str:
     name = description.scenario.name
+    settings = [setting for setting in description.settings if setting.name not in shared_settings]
+    measures = {key: about for key, about in description.metrics.items() if key not in shared_measures}
     lines = [
-        f"## `{name}_v0`: {description.scenario.title}",
+        f"# {description.scenario.title}",
+        "",
+        WRITTEN,
+        "",
+        f"![A game of {name}](pictures/{name}.png)",
         "",
         f"    env = llm_coop_envs.{name}_v0.parallel_env()",
         "",
         *(f"{block}\n" for block in description.about),
-        f"**Agents:** `{description.agents[0]}` to `{description.agents[1]}` by default. **Phases:** "
-        + ", ".join(f"`{phase}`" for phase in description.phases)
-        + " (no `talk` with `talk=False`). **Wordings:** "
-        + ", ".join(f"`{wording}`" for wording in description.wordings)
-        + ", or a folder of your own.",
+        f"**Wordings.** {', '.join(f'`{wording}`' for wording in description.wordings)}, or a folder of your own.",
         "",
-        "**Spaces of one agent by default:**",
+        "## Spaces",
+        "",
+        "Of one agent, by default:",
         "",
         "| part | space |",
         "|---|---|",
         *(f"| `{part}` | `{_cell(space)}` |" for part, space in description.spaces.items()),
         "",
-        "**Feature columns:** " + ", ".join(f"`{feature}`" for feature in description.features) + ".",
+        f"The numbers of `observation.observation`: {', '.join(f'`{feature}`' for feature in description.features)}.",
         "",
-        "### Settings",
+        "## Settings",
         "",
-        "| setting | default | meaning and source |",
-        "|---|---|---|",
-        *(f"| `{s.name}` | `{_value(s.default)}` | {_cell(s.about)} |" for s in description.settings),
+        "Besides [those of every scenario](scenarios.md):",
         "",
-        "### Presets",
+        _settings_table(settings),
+        "",
+        "## Presets",
         "",
         "| preset | changes |",
         "|---|---|",
-        *(f"| `{preset}` | {_changes(changes)} |" for preset, changes in description.presets.items()),
+        *_preset_rows(description.presets),
         "",
-        "### Metrics of an episode",
+        "## Measures",
         "",
-        "| measure | meaning |",
-        "|---|---|",
-        *(f"| `{name}` | {_cell(about)} |" for name, about in description.metrics.items()),
+        "Besides [those of every scenario](scenarios.md):",
         "",
-        "### Scripted policies",
+        _measures_table(measures),
+        "",
+        "## Scripted policies",
         "",
         *(line for policy in description.policies if policy.name != "llm" for line in _policy(policy)),
         "",
     ]
     return "\n".join(lines)
+
+
+def _settings_table(settings: Iterable[Setting]) -> str:
+    rows = (f"| `{setting.name}` | `{_value(setting.default)}` | {_cell(setting.about)} |" for setting in settings)
+    return "\n".join(["| setting | default | meaning and source |", "|---|---|---|", *rows])
+
+
+def _measures_table(measures: Mapping[str, str]) -> str:
+    rows = (f"| `{name}` | {_cell(about)} |" for name, about in measures.items())
+    return "\n".join(["| measure | meaning |", "|---|---|", *rows])
+
+
+def _preset_rows(presets: Mapping[str, Mapping[str, Any]]) -> Iterable[str]:
+    """Yield a row for each preset; one that extends an earlier preset names it and says what is added."""
+    earlier: dict[str, Mapping[str, Any]] = {}
+    for name, changes in presets.items():
+        bases = [base for base, settings in earlier.items() if settings and settings.items() <= changes.items()]
+        base = max(bases, key=lambda candidate: len(earlier[candidate]), default=None)
+        added = {key: value for key, value in changes.items() if base is None or key not in earlier[base]}
+        words = [f"as `{base}`"] if base else []
+        words += [f"`{key}={_value(value)}`" for key, value in added.items()]
+        yield f"| `{name}` | {', '.join(words) or 'nothing: the defaults'} |"
+        earlier[name] = changes
 
 
 def _policy(policy: PolicyText) -> list[str]:
@@ -90,14 +131,11 @@ def _value(value: Any) -> str:
     return _cell(json.dumps(value))
 
 
-def _changes(changes: Any) -> str:
-    return ", ".join(f"`{key}={_value(value)}`" for key, value in changes.items()) or "nothing: the defaults"
-
-
 def _cell(text: str) -> str:
     """Escape text for a table's cell."""
     return text.replace("|", "\\|")
 
 
 if __name__ == "__main__":
-    print(page(), end="")
+    for file_name, text in pages().items():
+        (Path(sys.argv[1]) / file_name).write_text(text, encoding="utf-8")

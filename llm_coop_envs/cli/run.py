@@ -140,6 +140,7 @@ def play_out(
         limit: how many episodes are played at most.
         ray: the Ray cluster whose tasks play; `None` to play here.
     """
+    from llm_coop_envs.runs.failures import summarise_failures
     from llm_coop_envs.runs.progress import RichWatcher
     from llm_coop_envs.runs.remaining import count_of, format_clock
     from llm_coop_envs.runs.runner import run_study
@@ -168,6 +169,12 @@ def play_out(
             raise
         fail(f"{str(error).rstrip('.')}. What was finished is in {folder}; continue with: {again}")
     _say_invalid(outcome)
+    if outcome.failed and outcome.why is None and not outcome.stopped:
+        report = shlex.join(["llm-coop", "report", str(folder), "--partial"])
+        fail(
+            f"{summarise_failures(outcome.run)}. {count_of(outcome.finished, 'episode')} are in {folder}; try again "
+            f"with: {again}; or report without what failed: {report}"
+        )
     if not outcome.complete and outcome.elsewhere and outcome.why is None:
         note(
             f"This part is done: {count_of(outcome.played, 'episode')} in {format_clock(outcome.seconds)}. "

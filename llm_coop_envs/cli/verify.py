@@ -40,6 +40,8 @@ def verify_command(
         note(f"{sentence}.")
     for sentence in check.notes:
         note(f"Not checked: {sentence}.")
+    for sentence in check.failed:
+        note(f"Not there: {sentence}.")
     for sentence in check.faults:
         typer.echo(f"Fault: {harmless(' '.join(sentence.split()))}", err=True)
     typer.echo(

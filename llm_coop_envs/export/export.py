@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from llm_coop_envs.errors import RunError, SettingsError
+from llm_coop_envs.runs.failures import count_there
 from llm_coop_envs.runs.folder import Run, open_run
 from llm_coop_envs.storage.files import TEMPORARY, cannot_write, check_folder_inside
 from llm_coop_envs.util.checks import suggestion
@@ -51,8 +52,7 @@ def export_run(folder: Path, form: str, out: Path | None = None) -> Path:
     finished = len(run.finished())
     if finished < run.total or not run.complete:
         raise RunError(
-            f"{folder}: is not finished ({finished} of {run.total} episodes are there); continue it with 'llm-coop "
-            "run', then export it"
+            f"{folder}: is not finished ({count_there(run)}); continue it with 'llm-coop run', then export it"
         )
     target = folder / "export" / form if out is None else out
     write: Callable[[Run, Path], object] = load(FORMS[form])

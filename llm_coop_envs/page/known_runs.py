@@ -194,7 +194,7 @@ class KnownRuns:
                 for session in run.manifest["sessions"][-50:]
             ],
             "parts": _parts(run.folder),
-            "mixed": run.program_changes(),
+            "mixed": [*run.program_changes(), *(scrub(sentence) for sentence in run.failures().values())],
         }
 
     def episodes(self, name: str, condition: str, first: int = 0, count: int = 200) -> dict[str, Any]:

@@ -35,6 +35,7 @@ from llm_coop_envs.reports.published_measures import published_tables
 from llm_coop_envs.reports.run_sections import read_run
 from llm_coop_envs.reports.section import Drawing, ScenarioSection
 from llm_coop_envs.runs.branch import BRANCH
+from llm_coop_envs.runs.failures import count_there
 from llm_coop_envs.runs.folder import STUDY, Run, open_run
 from llm_coop_envs.runs.unread import INVALID_ABOVE
 from llm_coop_envs.storage.files import write_whole
@@ -67,9 +68,10 @@ def write_report(
     run = open_run(folder)
     finished = len(run.finished())
     if not partial and (finished < run.total or not run.complete):
+        state = "was complete, and episodes are gone" if run.complete else "is not complete"
         raise RunError(
-            f"{folder}: {'was complete, and episodes are gone' if run.complete else 'is not complete'} ({finished} of "
-            f"{run.total} episodes); continue it with '{_commands(run)[0]}', or report on what is there with --partial"
+            f"{folder}: {state} ({count_there(run)}); continue it with '{_commands(run)[0]}', or report on what is "
+            "there with --partial"
         )
     if finished == 0:
         raise RunError(f"{folder}: holds no finished episode yet; run the study first")
@@ -182,6 +184,7 @@ def _render_page(
         scripted=all(kind == "scripted" for kind in manifest["policies"].values()),
         answers=answers,
         there=len(run.finished()),
+        failures=run.failures(),
         conditions=_condition_rows(run, sections, answers),
         switches=[line for section in sections for line in _switches(run, section)],
         methods=methods(run, sections, answers),

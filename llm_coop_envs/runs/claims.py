@@ -16,8 +16,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from llm_coop_envs.errors import RunError
+from llm_coop_envs.runs.failures import Task
 from llm_coop_envs.runs.folder import Run
-from llm_coop_envs.runs.workers import Task
 from llm_coop_envs.storage.files import cannot_write
 from llm_coop_envs.storage.lease import HEARTBEAT, WATCH, Lease, check_leases, hold_lease
 from llm_coop_envs.storage.machine import HERE, Machine

@@ -3,6 +3,7 @@
 run.json              the manifest: study, conditions, players; see `storage.folder`
 study.yaml            the study file as it was given
 events/<condition>/<seed>.jsonl.gz   one whole episode each
+failures/<condition>-<seed>.txt   why an episode failed, until it is played
 episodes.parquet, rounds_<scenario>.parquet, messages.parquet   made from the events when all episodes are there
 """
 
@@ -32,7 +33,7 @@ from llm_coop_envs.studies.conditions import Condition
 from llm_coop_envs.studies.families import Primary
 from llm_coop_envs.studies.players import asks_a_model, describe_model, policy_label
 from llm_coop_envs.studies.study import Study
-from llm_coop_envs.util.opening import read_file
+from llm_coop_envs.util.opening import DAMAGED, read_file
 from llm_coop_envs.util.shapes import check_shape
 
 EPISODE_FORMAT = 2
@@ -40,6 +41,7 @@ EPISODE_FORMAT = 2
 MAX_NAME = 200
 EPISODE = "episode"
 STUDY = "study.yaml"
+FAILURES = "failures"
 
 
 @dataclass(kw_only=True)
@@ -97,6 +99,22 @@ class Run(RunFolder):
     def events_name(condition: str, seed: int) -> str:
         """The manifest's name for that file."""
         return f"events/{condition}/{seed}.jsonl.gz"
+
+    def failure_path(self, condition: str, seed: int) -> Path:
+        """The file that says why an episode failed, which is there until the episode is played."""
+        return self.folder / FAILURES / f"{condition}-{seed}.txt"
+
+    def failures(self) -> dict[tuple[str, int], str]:
+        """A sentence on each episode that failed when it was last tried, in the study's order."""
+        if not (self.folder / FAILURES).is_dir():
+            return {}
+        finished, sentences = self.finished(), {}
+        for condition, seed in self.episodes:
+            path = self.failure_path(condition.name, seed)
+            if (condition.name, seed) not in finished and path.is_file():
+                with contextlib.suppress(OSError, *DAMAGED):
+                    sentences[condition.name, seed] = read_file(path).decode().partition("\n")[0]
+        return sentences
 
     @property
     def study_text(self) -> str:
@@ -211,6 +229,8 @@ class Run(RunFolder):
         """
         path = self.events_path(condition, seed)
         write_whole(path, pack_lines(self.episode_records(condition, seed, played)), replaces=replaces)
+        with contextlib.suppress(OSError):
+            self.failure_path(condition, seed).unlink(missing_ok=True)
         return self.fingerprints(path)
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from llm_coop_envs.core.registry import register, registered
 from llm_coop_envs.errors import LlmCoopError, RunError
+from llm_coop_envs.runs.failures import Marks, mark_failures
 from llm_coop_envs.runs.folder import Run
 from llm_coop_envs.runs.interrupts import Interrupts
 from llm_coop_envs.runs.model_access import ModelAccess
@@ -62,9 +63,9 @@ def run_on_ray(
         raise RunError(f"the study cannot be given to other processes ({error}); play it without --ray") from error
     with connected(address, parts, "--ray {}") as ray, Interrupts(watcher) as interrupts:
         run = begin_run(study, folder, access)
-        missing = run.total - len(run.finished())
+        missing, failed_before = run.total - len(run.finished()), mark_failures(run)
         watcher.begin(run, missing, parts)
-        context = (__version__, str(folder.absolute()), command)
+        context = (__version__, str(folder.absolute()), command, failed_before)
         task = ray.remote(num_cpus=1, max_retries=_LIVES)(_play_part)
         waiting = [task.remote(payload, *context, f"ray-{number}") for number in range(min(parts, max(missing, 1)))]
         _wait(ray, waiting, run, watcher, interrupts.is_stop_requested)
@@ -72,9 +73,15 @@ def run_on_ray(
     # The driver plays episodes that no part could take any more, because the last part was killed.
     driver_access = dataclasses.replace(access, part="driver")
     outcome = run_study(
-        study, folder, command=command, watcher=watcher, access=driver_access, limit=0 if stopped else None
+        study,
+        folder,
+        command=command,
+        watcher=watcher,
+        access=driver_access,
+        limit=0 if stopped else None,
+        failed_before=failed_before,
     )
-    return dataclasses.replace(outcome, limited=False)
+    return dataclasses.replace(outcome, limited=False, stopped=stopped or outcome.stopped)
 
 
 def _wait(ray: Any, waiting: list[Any], run: Run, watcher: Watcher, stop: Callable[[], bool]) -> None:
@@ -103,7 +110,7 @@ def _wait(ray: Any, waiting: list[Any], run: Run, watcher: Watcher, stop: Callab
                 ray.cancel(part)  # arrives there as Ctrl-C
 
 
-def _play_part(payload: bytes, version: str, folder: str, command: str, part: str) -> str | None:
+def _play_part(payload: bytes, version: str, folder: str, command: str, failed_before: Marks, part: str) -> str | None:
     """Play one part in a Ray task; returns the reason if it stopped early."""
     same_version(version)
     scenarios, trust, study, access = pickle.loads(payload)
@@ -113,4 +120,4 @@ def _play_part(payload: bytes, version: str, folder: str, command: str, part: st
     if not Path(folder).is_dir():
         raise RunError(f"{folder}: a Ray worker does not see this folder; choose one that all machines share with -o")
     part_access = dataclasses.replace(access, part=part)
-    return run_study(study, Path(folder), command=command, access=part_access).why
+    return run_study(study, Path(folder), command=command, access=part_access, failed_before=failed_before).why

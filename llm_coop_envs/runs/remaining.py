@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.core.registry import scenarios
 from llm_coop_envs.errors import RunError, StudyError
+from llm_coop_envs.runs.failures import Task
 from llm_coop_envs.runs.folder import Run
 from llm_coop_envs.runs.tables import read_episode
 from llm_coop_envs.runs.watcher import Watcher
-from llm_coop_envs.runs.workers import Finished, Task
+from llm_coop_envs.runs.workers import Finished
 from llm_coop_envs.studies.study_file import EVERY_EPISODE
 from llm_coop_envs.util.checks import suggestion
 
@@ -79,6 +80,10 @@ class Progress:
         self.played += 1
         self._run.change(finished=self._run.manifest["finished"] + 1)
         self._measures.check(done.task)
+
+    def record_failed(self, task: Task) -> None:
+        """Expect no more time for an episode that failed."""
+        self._left[task[0]] -= 1
 
 
 def estimate_seconds(episodes_left: Sequence[int], spent: Sequence[Sequence[float]]) -> float:

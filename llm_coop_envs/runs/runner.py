@@ -16,6 +16,7 @@ from llm_coop_envs.errors import LlmCoopError, RunError
 from llm_coop_envs.runs.branch import check_begun
 from llm_coop_envs.runs.claims import Claims, check_can_share, claim_alone
 from llm_coop_envs.runs.control import listen_for_orders
+from llm_coop_envs.runs.failures import Failed, Failures, Marks, Task, mark_failures
 from llm_coop_envs.runs.folder import STUDY, Run, check_prompts, describe_models, make_run, open_run
 from llm_coop_envs.runs.interrupts import Interrupts
 from llm_coop_envs.runs.model_access import ModelAccess
@@ -23,7 +24,7 @@ from llm_coop_envs.runs.remaining import Progress, is_usable, missing_episodes
 from llm_coop_envs.runs.steering import Steering
 from llm_coop_envs.runs.tables import write_tables
 from llm_coop_envs.runs.watcher import Watcher
-from llm_coop_envs.runs.workers import Finished, Task, play_apart, play_here
+from llm_coop_envs.runs.workers import Finished, play_apart, play_here
 from llm_coop_envs.storage.files import write_whole
 from llm_coop_envs.storage.folder import COMPLETE, INTERRUPTED, MANIFEST, RUNNING, DamagedManifest
 from llm_coop_envs.storage.parquet import need_arrow
@@ -50,6 +51,8 @@ class Outcome:
         access: how models were asked, with the prices and limits of earlier sessions.
         invalid: why each condition is invalid whose answers cannot be read, by its name.
         ended: the conditions that were ended because of that.
+        failed: a sentence on each episode, as (condition, seed), that failed when it was last tried.
+        stopped: whether it was asked to stop.
     """
 
     run: Run
@@ -63,10 +66,14 @@ class Outcome:
     access: ModelAccess | None = None
     invalid: Mapping[str, str] = field(default_factory=dict)
     ended: Collection[str] = ()
+    failed: Mapping[tuple[str, int], str] = field(default_factory=dict)
+    stopped: bool = False
 
     def _repr_html_(self) -> str:
-        """The run in a notebook, with the reason why it stopped."""
-        return self.run._repr_html_() + (f"<p>{escape(self.why)}</p>" if self.why else "")
+        """The run in a notebook, with the reason why it stopped and the episodes that failed."""
+        return self.run._repr_html_() + "".join(
+            f"<p>{escape(sentence)}</p>" for sentence in (self.why, *self.failed.values()) if sentence
+        )
 
 
 def run_study(
@@ -78,6 +85,7 @@ def run_study(
     watcher: Watcher | None = None,
     access: ModelAccess | None = None,
     limit: int | None = None,
+    failed_before: Marks | None = None,
 ) -> Outcome:
     """Play the missing episodes of a study, and write its tables.
 
@@ -87,6 +95,9 @@ def run_study(
     The first Ctrl-C finishes the episodes under way (with models, the questions under way) and returns; a second one
     ends at once. Episodes that were written are kept in any case, and the same call continues the run.
 
+    An episode in which a policy or the scenario raises an error has failed. The others are played, the outcome names
+    it, and the same call tries it again. A condition is given up for the session if its first three episodes fail.
+
     Args:
         study: the study.
         folder: a new or empty folder, or one that holds a run of the same study.
@@ -95,12 +106,13 @@ def run_study(
         watcher: is told of the progress.
         access: how models are asked.
         limit: the number of episodes that are played at most; all by default.
+        failed_before: the failures whose episodes are tried again; by default all that are there when the call begins.
 
     Returns:
         The outcome.
 
     Raises:
-        RunError: the folder cannot be used or written, an episode failed, or a worker died.
+        RunError: the folder cannot be used or written.
         RunStopped: a model cannot be asked.
         NotInJournal: a replay asked what was not recorded.
         MissingExtra: a library is not installed.
@@ -116,7 +128,7 @@ def run_study(
             run.check_same(study.identity)
             access = access.continuing(run.manifest["sessions"])
     session = _Runner(study, workers, command, watcher or Watcher(), access)
-    return session.play(folder, limit)
+    return session.play(folder, limit, failed_before)
 
 
 def begin_run(study: Study, folder: Path, access: ModelAccess) -> Run:
@@ -146,6 +158,7 @@ class _Runner:
         self._models = describe_models(study)
         self._side_by_side: SideBySide | None = None
         self._claims: Claims | None = None
+        self._failures: Failures
         self._steering = Steering()
         self._number = 0
         self._files: dict[str, str] = {}
@@ -165,7 +178,7 @@ class _Runner:
             write_whole(folder / STUDY, self._study.text.encode())
         return run
 
-    def play(self, folder: Path, limit: int | None) -> Outcome:
+    def play(self, folder: Path, limit: int | None, failed_before: Marks | None) -> Outcome:
         """Play what is missing; at most `limit` episodes."""
         part = self._access.part
         if part is not None:
@@ -184,6 +197,8 @@ class _Runner:
             if unheard:
                 self._watcher.say(unheard)
             missing = missing_episodes(run)
+            before = mark_failures(run) if failed_before is None else failed_before
+            self._failures = Failures(run, before, self._watcher.say)
             self._begin(run, missing)
             self._watcher.begin(run, len(missing), int(self._record["workers"]))
             self._steering.progress = {"begun_with": run.total - len(missing)}
@@ -221,6 +236,8 @@ class _Runner:
             access=self._access,
             invalid=self._invalid(run, complete),
             ended=() if self._side_by_side is None else sorted(self._side_by_side.ended),
+            failed={} if complete else run.failures(),
+            stopped=interrupts.is_stop_requested(),
         )
 
     def _invalid(self, run: Run, complete: bool) -> Mapping[str, str]:
@@ -274,17 +291,22 @@ class _Runner:
         """Play the missing episodes, first those without a model."""
         is_stopping = interrupts.is_stop_requested
 
-        def finished(done: Finished) -> None:
+        def ended(done: Finished | Failed) -> None:
+            if isinstance(done, Failed):
+                failures.add(done)
+                count.record_failed(done.task)
+                return
+            failures.note_played(done.task)
             self._files.update(done.files)
             count.record_finished(done)
             self._steering.progress = {**self._steering.progress, "finished": run.manifest["finished"]}
 
-        claims = self._claims
+        claims, failures = self._claims, self._failures
         quiet = [task for task in tasks if not run.conditions[task[0]].asks_a_model]
         asking = [task for task in tasks if run.conditions[task[0]].asks_a_model]
         if quiet:
             in_process, steering = self._workers == 1 or len(quiet) == 1, self._steering
-            mine = quiet if claims is None else filter(claims.claim, quiet)
+            mine = (task for task in quiet if failures.may_begin(task) and (claims is None or claims.claim(task)))
             count_apart = self._steering.ceiling = min(self._workers, len(quiet))
             episodes = (
                 play_here(run, mine, is_stopping, steering)
@@ -293,7 +315,7 @@ class _Runner:
             )
             with contextlib.closing(episodes):
                 for done in episodes:
-                    finished(done)
+                    ended(done)
                     if claims is not None:
                         claims.release(done.task)
         if asking and not is_stopping():
@@ -301,7 +323,7 @@ class _Runner:
             from llm_coop_envs.runs.side_by_side import SideBySide
 
             table = SideBySide(
-                run, asking, self._access, self._endpoints, self._watcher, finished, claims, self._steering
+                *(run, asking, self._access, self._endpoints, self._watcher, ended, failures, claims, self._steering)
             )
             self._side_by_side = table
             interrupts.listen(table.interrupt)

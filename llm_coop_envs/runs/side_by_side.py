@@ -12,17 +12,17 @@ from contextlib import AbstractAsyncContextManager
 from typing import TYPE_CHECKING, Any
 
 from llm_coop_envs.core.env import ScenarioEnv
-from llm_coop_envs.errors import LlmCoopError
 from llm_coop_envs.policies.llm.chat import BudgetReached, ClaimLost, RunStopped
 from llm_coop_envs.runs.claims import Claims
 from llm_coop_envs.runs.episode import play_episode
+from llm_coop_envs.runs.failures import Failed, Failures, Task, is_own, record_failure
 from llm_coop_envs.runs.folder import Run
 from llm_coop_envs.runs.model_access import ModelAccess
 from llm_coop_envs.runs.remaining import TimeLeft, format_clock
 from llm_coop_envs.runs.steering import Steering
 from llm_coop_envs.runs.unread import UnreadAnswers
 from llm_coop_envs.runs.watcher import Watcher
-from llm_coop_envs.runs.workers import Finished, Task, record_failure
+from llm_coop_envs.runs.workers import Finished
 
 if TYPE_CHECKING:
     from llm_coop_envs.policies.llm.asking.live import OpenChat
@@ -56,7 +56,8 @@ class SideBySide:
         access: how models are asked.
         endpoints: the endpoints of the models.
         watcher: is told of the questions.
-        done: called with each episode that was played and written.
+        done: called with each episode that was played and written, or failed.
+        failures: says which episodes may be begun.
         claims: claims the episodes that this part of the run plays, if there are several parts.
         steering: the orders of users, and the status that they see.
 
@@ -73,7 +74,8 @@ class SideBySide:
         access: ModelAccess,
         endpoints: list[Endpoint],
         watcher: Watcher,
-        done: Callable[[Finished], None],
+        done: Callable[[Finished | Failed], None],
+        failures: Failures,
         claims: Claims | None = None,
         steering: Steering | None = None,
     ) -> None:
@@ -83,6 +85,7 @@ class SideBySide:
         self._endpoints = endpoints
         self._watcher = watcher
         self._done = done
+        self._failures = failures
         self._claims = claims
         self._steering = steering or Steering()
         self.why: str | None = None
@@ -121,7 +124,7 @@ class SideBySide:
         """Play until all episodes are played, the budget is reached, or `interrupt` is called.
 
         Raises:
-            LlmCoopError: an episode failed, or the models cannot be asked; every answer so far is kept.
+            LlmCoopError: the models cannot be asked; every answer so far is kept.
             asyncio.CancelledError: the second `interrupt`.
         """
         loop = self._loop = asyncio.get_running_loop()
@@ -212,7 +215,7 @@ class SideBySide:
         """The next waiting episode, claimed; `None` if there is none."""
         while self._waiting:
             task = self._waiting.popleft()
-            if self._claims is None or self._claims.claim(task):
+            if self._failures.may_begin(task) and (self._claims is None or self._claims.claim(task)):
                 return task
         return None
 
@@ -265,13 +268,15 @@ class SideBySide:
             files = run.write_events(condition.name, seed, played, replaces=self._claims is None)
         except FileExistsError:
             raise ClaimLost(f"{condition.name}/{seed}: another part has written it meanwhile") from None
-        except LlmCoopError:
-            raise
         except Exception as error:
-            raise record_failure(run, condition, seed, error) from error
+            if not is_own(error):
+                raise
+            ended: Finished | Failed = Failed(task=task, sentence=record_failure(run, condition, seed, error))
+        else:
+            ended = Finished(task=task, seconds=time.perf_counter() - started, files=files)
         self._time.shares[task] = 1.0
         self.unread.end(task)
-        self._done(Finished(task=task, seconds=time.perf_counter() - started, files=files))
+        self._done(ended)
 
     async def _tick(self, chat: OpenChat) -> None:
         steering = self._steering

@@ -45,6 +45,7 @@ class Verification:
         faults: a sentence on each fault.
         notes: sentences on what could not be checked, and why.
         versions: a sentence on each of Python and NumPy that is not here what it was when the run was played.
+        failed: a sentence on each episode that failed and has not been played since.
         episodes: the number of finished episodes that are this run's own.
         replayed: the number of episodes that were played again and compared.
         tables: the number of tables that were made again and compared.
@@ -54,6 +55,7 @@ class Verification:
     faults: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     versions: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
     episodes: int = 0
     replayed: int = 0
     tables: int = 0
@@ -78,7 +80,7 @@ def verify_run(folder: Path, *, again: bool = False, tell: Callable[[str], None]
 
 
 def _verify(run: Run, again: bool, tell: Callable[[str], None]) -> Verification:
-    verification = Verification(run=run, versions=list(_compare_versions(run)))
+    verification = Verification(run=run, versions=list(_compare_versions(run)), failed=[*run.failures().values()])
     tell("files")
     _check_models(verification)
     verification.faults += [

@@ -12,27 +12,25 @@ import secrets
 import signal
 import threading
 import time
-import traceback
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
 
 from llm_coop_envs.core.registry import register, registered
-from llm_coop_envs.errors import LlmCoopError, RunError, TrustError
+from llm_coop_envs.errors import LlmCoopError, RunError
 from llm_coop_envs.runs.control import answer_orders, socket_path
 from llm_coop_envs.runs.episode import play_episode
+from llm_coop_envs.runs.failures import Failed, Task, is_own, record_failure
 from llm_coop_envs.runs.folder import Run
 from llm_coop_envs.runs.provenance import program_of
 from llm_coop_envs.runs.steering import Steering
-from llm_coop_envs.storage.files import write_whole
-from llm_coop_envs.studies.conditions import Condition
 from llm_coop_envs.util.interrupts import on_interrupt
 from llm_coop_envs.util.trust import current_trust, set_trust
 from llm_coop_envs.util.waiting import run_coroutine
 
-Task = tuple[int, int]  # index of the condition, seed
 POLL_SECONDS = 0.1
+_DIED = "its process ended unexpectedly (out of memory?); fewer --workers need less"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +50,7 @@ class Finished:
 
 def play_here(
     run: Run, tasks: Iterable[Task], stop: Callable[[], bool], steering: Steering | None = None
-) -> Generator[Finished, None, None]:
+) -> Generator[Finished | Failed, None, None]:
     """Play episodes in this process, one after the other, until `stop` says so; see `play_apart`."""
     steering = steering or Steering()
     loop = asyncio.new_event_loop()
@@ -73,7 +71,7 @@ def play_apart(
     stop: Callable[[], bool],
     workers: int,
     steering: Steering | None = None,
-) -> Generator[Finished, None, None]:
+) -> Generator[Finished | Failed, None, None]:
     """Play episodes in worker processes.
 
     When `stop` says so, running episodes are finished and no more are begun. When the caller leaves early, by an
@@ -86,14 +84,17 @@ def play_apart(
         workers: the number of processes.
         steering: says as often how many episodes may be played at the same time; gets the names of the workers.
 
+    Yields:
+        Each episode that ended. One whose process dies has failed, and another process takes its place.
+
     Raises:
-        RunError: an episode failed or a worker died.
+        LlmCoopError: no episode can be played.
     """
     waiting, over = iter(tasks), False
     busy: dict[Connection, Task] = {}
     steering = steering or Steering()
-    with _start_workers(run, workers, steering) as connections:
-        idle = list(connections)
+    with _worker_pool(run, steering) as start:
+        idle = [start() for _ in range(workers)]
         while True:
             while idle and not over and len(busy) < steering.concurrency() and not stop():
                 if (task := next(waiting, None)) is None:
@@ -113,12 +114,9 @@ def play_apart(
                 task = busy.pop(ready)
                 try:
                     answer = ready.recv()
-                except (EOFError, OSError) as error:
-                    name = run.conditions[task[0]].name
-                    raise RunError(
-                        f"the process that played condition '{name}', seed {task[1]}, ended unexpectedly "
-                        "(out of memory?); fewer --workers need less"
-                    ) from error
+                except (EOFError, OSError):
+                    sentence = record_failure(run, run.conditions[task[0]], task[1], _DIED)
+                    answer, ready = Failed(task=task, sentence=sentence), start()
                 if isinstance(answer, Exception):
                     raise answer
                 idle.append(ready)
@@ -126,7 +124,8 @@ def play_apart(
 
 
 @contextlib.contextmanager
-def _start_workers(run: Run, count: int, steering: Steering) -> Iterator[list[Connection]]:
+def _worker_pool(run: Run, steering: Steering) -> Iterator[Callable[[], Connection]]:
+    """Yield a function that starts a worker process; all of them end with the block."""
     context = multiprocessing.get_context("spawn")
     try:
         given = pickle.dumps((registered(), current_trust()))
@@ -134,18 +133,22 @@ def _start_workers(run: Run, count: int, steering: Steering) -> Iterator[list[Co
         raise RunError(f"a registered scenario cannot be given to other processes ({error}); use one worker") from error
     processes = []
     connections = []
-    steering.workers = [secrets.token_hex(8) for _ in range(count)]
-    try:
+
+    def start() -> Connection:
+        name = secrets.token_hex(8)
+        steering.workers = [*steering.workers, name]
         # Children inherit an ignored SIGINT from their very first instruction: Ctrl-C is the parent's to handle.
         with on_interrupt(signal.SIG_IGN):
-            for name in steering.workers:
-                ours, theirs = context.Pipe()
-                process = context.Process(target=_serve_tasks, args=(run, given, theirs, name), daemon=True)
-                process.start()
-                theirs.close()
-                processes.append(process)
-                connections.append(ours)
-        yield connections
+            ours, theirs = context.Pipe()
+            process = context.Process(target=_serve_tasks, args=(run, given, theirs, name), daemon=True)
+            process.start()
+            theirs.close()
+        processes.append(process)
+        connections.append(ours)
+        return ours
+
+    try:
+        yield start
         for connection in connections:
             connection.close()
         for process in processes:
@@ -202,7 +205,7 @@ def _end_with_parent() -> None:
     os._exit(1)
 
 
-def _play_one(loop: asyncio.AbstractEventLoop, run: Run, task: Task, steering: Steering) -> Finished:
+def _play_one(loop: asyncio.AbstractEventLoop, run: Run, task: Task, steering: Steering) -> Finished | Failed:
     """Play and write one episode."""
     condition, seed = run.conditions[task[0]], task[1]
     started = time.perf_counter()
@@ -210,21 +213,11 @@ def _play_one(loop: asyncio.AbstractEventLoop, run: Run, task: Task, steering: S
         with steering.follow_episode(f"{condition.name}/{seed}") as follow:
             played = run_coroutine(play_episode(run.manifest["seed"], condition, seed, on_step=follow), loop)
         files = run.write_events(condition.name, seed, played)
-    except (RunError, TrustError):
-        raise
     except Exception as error:
-        raise record_failure(run, condition, seed, error) from error
+        if not is_own(error):
+            raise
+        return Failed(task=task, sentence=record_failure(run, condition, seed, error))
     return Finished(task=task, seconds=time.perf_counter() - started, files=files)
-
-
-def record_failure(run: Run, condition: Condition, seed: int, error: Exception) -> RunError:
-    """Write the traceback of an episode that raised to a file, and return the error to raise instead."""
-    path = run.folder / "failures" / f"{condition.name}-{seed}.txt"
-    sentence = f"condition '{condition.name}', seed {seed} failed: {type(error).__name__}: {error}"
-    with contextlib.suppress(RunError):
-        write_whole(path, "".join(traceback.format_exception(error)).encode())
-        sentence += f"; the traceback is in {path}"
-    return RunError(sentence)
 
 
 def usable_cores() -> int:

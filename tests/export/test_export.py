@@ -98,7 +98,7 @@ def test_every_form_says_what_it_is():
 def test_an_unfinished_run_a_target_in_use_and_an_unknown_form_are_sentences(everything, tmp_path):
     run_study(small_study(ALL), tmp_path / "run", command="llm-coop run everything.yaml")
     next((tmp_path / "run" / "events").rglob("1.jsonl.gz")).unlink()
-    with pytest.raises(RunError, match=r"run: is not finished \(11 of 12 episodes are there\); continue it"):
+    with pytest.raises(RunError, match=r"run: is not finished \(11 of 12 episodes\); continue it"):
         export_run(tmp_path / "run", "parquet")
     used = tmp_path / "used"
     used.mkdir()

@@ -47,13 +47,6 @@ class Counting(Watcher):
         self.lefts.append(left)
 
 
-class Broken(ScriptedPolicy):
-    """Fails."""
-
-    def decide(self, request):
-        raise ZeroDivisionError("five\nlines")
-
-
 class Stops(ScriptedPolicy):
     """Behaves as if the user had pressed Ctrl-C."""
 
@@ -188,19 +181,6 @@ def test_two_writers_are_told_apart(tmp_path):
     with lock_folder(tmp_path / "run"), pytest.raises(RunError, match="another process"):
         run_study(small_study(), tmp_path / "run")
     assert open_run(tmp_path / "run").complete
-
-
-def test_a_failing_policy_is_a_sentence_and_a_traceback_in_a_file(tmp_path, monkeypatch):
-    monkeypatch.setitem(kbc.POLICIES, "broken", Broken)
-    folder = tmp_path / "run"
-    study = small_study(KBC.replace("policies: poisson", "policies: broken"))
-    with pytest.raises(RunError, match="condition 'silent', seed 1 failed: ZeroDivisionError") as caught:
-        run_study(study, folder)
-    (trace,) = (folder / "failures").iterdir()
-    assert str(trace) in str(caught.value)
-    assert "in decide" in trace.read_text()
-    assert open_run(folder).manifest["status"] == INTERRUPTED
-    assert not list(folder.glob("*.parquet"))
 
 
 def test_ctrl_c_finishes_the_running_episode(tmp_path, monkeypatch):
@@ -351,21 +331,6 @@ def test_sigkill_then_continue(tmp_path, study_file):
     run_study(small_study(long_study(60)), tmp_path / "whole")
     assert contents(folder) == contents(tmp_path / "whole")
     assert not list(folder.rglob("*.partial"))
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc")
-def test_a_killed_worker_is_a_sentence(tmp_path, study_file):
-    path, folder = study_file(long_study(60)), tmp_path / "run"
-    process = subprocess.Popen(command("run", path, "-o", folder, "--workers", "2"), stdout=-1, stderr=-1, text=True)
-    until_some_events(process, folder, 2)
-    os.kill(children_of(process.pid)[-1], signal.SIGKILL)
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode == 2
-    assert "ended unexpectedly" in errors
-    assert "Traceback" not in errors
-    assert f"continue with: llm-coop run {path} -o {folder}" in errors
-    assert open_run(folder).manifest["status"] == INTERRUPTED
 
 
 def test_tables_are_made_from_events_only(everything, tmp_path):

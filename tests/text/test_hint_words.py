@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from configurations import CONFIGURATIONS
+from hint_words import ENGLISH, GERMAN
 from llm_chats import run
 from own_pack import COMPLETE
 from rollout import sampled
@@ -17,21 +18,15 @@ from llm_coop_envs.policies.population.reading import HOME as BACKGROUNDS
 from llm_coop_envs.policies.scripted import factories, make
 
 ROOT = Path(llm_coop_envs.__file__).parent
-DOCS = Path(__file__).parents[2] / "docs"
 PACKS = shipped_packs()
 
 
-def stems(page, block):
-    text = (DOCS / page).read_text(encoding="utf-8")
-    return [word for word in re.search(rf"```{block}\n(.*?)```", text, re.DOTALL)[1].split("\n") if word]
-
-
-STEMS = [*stems("development.md", "hint-words"), *stems("llm_policies.md", "hint-words-de")]
+STEMS = [*ENGLISH, *GERMAN]
 HINTS = re.compile("|".join(re.escape(stem) for stem in STEMS), re.IGNORECASE)
 TEMPLATES = sorted([*ROOT.glob("*/prompts/**/*.jinja"), *HOME.rglob("*.jinja")])
 
 
-def test_the_list_is_read():
+def test_the_stems_find_what_they_should():
     assert {"cooperat", "collu", "equilibri", "price war", "kartell"} <= set(STEMS)
     assert HINTS.search("Let us COOPERATE")
     # Three packs: three scenarios' calls and observations, and what all of them share.

@@ -1,13 +1,25 @@
-"""The documentation's page on the environments is what the classes say."""
+"""The documentation's pages on scenarios are what the classes say."""
 
+from dataclasses import fields
 from pathlib import Path
 
-from llm_coop_envs.benchmarks.doc_pages.environments import page
+import pytest
 
-DOCS = Path(__file__).parents[3] / "docs" / "environments.md"
+from llm_coop_envs.benchmarks.doc_pages.environments import pages
+from llm_coop_envs.core.registry import find_scenario
+
+DOCS = Path(__file__).parents[3] / "docs"
 
 
-def test_the_page_is_up_to_date():
-    assert DOCS.read_text(encoding="utf-8") == page(), (
-        "write it anew: python -m llm_coop_envs.benchmarks.doc_pages.environments > docs/environments.md"
+@pytest.mark.parametrize("name", ["scenarios.md", "bertrand.md", "evacuation.md", "kbc.md"])
+def test_pages_are_up_to_date(name):
+    assert (DOCS / name).read_text(encoding="utf-8") == pages()[name], (
+        "write them anew: python -m llm_coop_envs.benchmarks.doc_pages.environments docs"
     )
+
+
+@pytest.mark.parametrize("name", ["bertrand", "evacuation", "kbc"])
+def test_every_setting_and_measure_is_on_one_of_two_pages(name):
+    own, shared = pages()[f"{name}.md"], pages()["scenarios.md"]
+    for field in fields(find_scenario(name).env_class.settings_type):
+        assert (f"| `{field.name}` |" in own) + (f"| `{field.name}` |" in shared) == 1, field.name

@@ -1,0 +1,123 @@
+"""The site of the documentation: `make docs` builds it from these pages and the docstrings of what is public."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import typer
+from sphinx.application import Sphinx
+
+import llm_coop_envs
+from llm_coop_envs.errors import LlmCoopError
+
+project = "llm-coop-envs"
+author = "The llm-coop-envs developers"
+copyright = f"2026, {author}"
+release = llm_coop_envs.__version__
+version = release
+
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
+exclude_patterns = ["_build", "jupyter_execute"]
+html_theme = "furo"
+html_title = "llm-coop-envs"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_theme_options = {
+    "source_repository": "https://github.com/llm-coop-envs/llm-coop-envs/",
+    "source_branch": "main",
+    "source_directory": "docs/",
+}
+html_show_sourcelink = False
+
+myst_enable_extensions = ["colon_fence", "deflist"]
+myst_heading_anchors = 3
+nb_execution_mode = "force"
+nb_execution_timeout = 120
+nb_execution_raise_on_error = True
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+napoleon_use_ivar = True
+copybutton_exclude = ".linenos, .gp"
+suppress_warnings = ["myst.header", "ref.python"]
+
+HERE = Path(__file__).parent
+TABLE = re.compile(
+    r"(?:^\*\*(?P<title>.+?)\*\*.*\n\n)?^\| import from \| names \|\n.*\n(?P<rows>(?:\|.*\n)+)", re.MULTILINE
+)
+EVERY_NAME = ("all", "every", "the class")
+
+
+def public_names(rows: str) -> Iterator[tuple[str, list[str] | None]]:
+    """Yield the modules of one table of `public.md` with their names, or None for all that a module exports."""
+    for row in rows.splitlines():
+        modules, names = row.strip("| ").split(" | ", 1)
+        places = re.findall(r"`([\w.]+)`", modules)
+        parts = names.split(";") if ";" in names else [names] * len(places)
+        for place, part in zip(places, parts, strict=True):
+            yield place, None if any(word in part for word in EVERY_NAME) else re.findall(r"`(\w+)`", part)
+
+
+def describe_module(module_name: str, names: list[str] | None, described: set[int]) -> list[str]:
+    """Return the reference of one module as reStructuredText."""
+    try:
+        module = importlib.import_module(module_name)
+    except LlmCoopError as error:  # an extra that this build does without
+        return [module_name, "-" * len(module_name), "", f"``{'``, ``'.join(names or ())}``: {error}", ""]
+    lines = [module_name, "-" * len(module_name), "", ".. currentmodule:: " + module_name, ""]
+    for name in names if names is not None else sorted(getattr(module, "__all__", ())):
+        member = getattr(module, name, None)
+        if id(member) in described:  # listed by two modules
+            lines += [f"* ``{name}``", ""]
+        elif inspect.isclass(member):
+            lines += [f".. autoclass:: {name}", "   :members:", "   :show-inheritance:", ""]
+        elif inspect.isroutine(member):
+            lines += [f".. autofunction:: {name}", ""]
+        elif inspect.ismodule(member):
+            lines += [f"* ``{module_name}.{name}`` (module)", ""]
+        else:
+            lines += [f"* ``{name}``", ""]
+        described.add(id(member))
+    return lines
+
+
+def describe_command(name: str, command: Any) -> list[str]:
+    """Return the reference of one command of the terminal as Markdown."""
+    lines = [f"## llm-coop {name}", "", (command.help or "").replace("\b", "").strip(), ""]
+    options = [parameter for parameter in command.params if not getattr(parameter, "hidden", False)]
+    if options:
+        lines += ["| option | meaning |", "|---|---|"]
+    for parameter in options:
+        names = ", ".join(f"`{name}`" for name in parameter.opts)
+        meaning = " ".join((getattr(parameter, "help", None) or "").split()).replace("|", "\\|")
+        lines.append(f"| {names} | {meaning} |")
+    return [*lines, ""]
+
+
+def write_reference(app: Sphinx) -> None:
+    """Write the pages of the reference before Sphinx looks for its sources."""
+    from llm_coop_envs.cli.main import app as command_line
+
+    folder = HERE / "reference"
+    folder.mkdir(exist_ok=True)
+    described: set[int] = set()
+    for table in TABLE.finditer((HERE / "public.md").read_text(encoding="utf-8")):
+        title = table["title"] or "Environments"
+        lines = [title, "=" * len(title), ""]
+        for module_name, names in public_names(table["rows"]):
+            lines += describe_module(module_name, names, described)
+        (folder / f"{title.lower().replace(' ', '_')}.rst").write_text("\n".join(lines), encoding="utf-8")
+    group = typer.main.get_command(command_line)
+    pages = [describe_command(name, command) for name, command in sorted(group.commands.items()) if not command.hidden]
+    text = ["# Commands", "", "What `llm-coop COMMAND --help` prints.", "", *(line for page in pages for line in page)]
+    (folder / "commands.md").write_text("\n".join(text), encoding="utf-8")
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Register the writer of the reference."""
+    app.connect("config-inited", lambda app, config: write_reference(app))
+    return {"parallel_read_safe": True}
