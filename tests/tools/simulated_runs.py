@@ -196,14 +196,17 @@ class Session(Watcher):
     async def _play(self, loop):
         missing = [(0, seed) for seed in SEEDS if not self.machine.is_there(events_path("c", seed))]
         self.claims = Claims(self.run, self.part, self.machine)
+        every = SimpleNamespace(may_begin=lambda _: True)
         table = SideBySide(
-            self.run, missing, Access(self.study, self), [], self, lambda _: None, self.claims, self.steering
+            *(self.run, missing, Access(self.study, self), [], self, lambda _: None, every, self.claims, self.steering)
         )
         self.steering.stop = lambda: table.interrupt(1)
         looking = loop.create_task(self._look())
         try:
             await table.play()
         finally:
+            if looking.done():
+                looking.result()  # it looks for ever, unless something is wrong with it
             looking.cancel()
             self.claims.close()
 
@@ -421,11 +424,12 @@ def simulate(seed):
 
 
 def main():
-    """Play so many seeds, and print the history of each that breaks what must hold."""
+    """Play so many seeds, from one on, and print the history of each that breaks what must hold."""
     sys.unraisablehook = lambda _: None
     began, broken, count = time.process_time(), 0, int(sys.argv[1])
+    first = int(sys.argv[2]) if len(sys.argv) > 2 else 0
     gc.disable()  # killed processes leave cycles, which are cheaper to collect together
-    for seed in range(count):
+    for seed in range(first, first + count):
         if seed % 200 == 0:
             gc.collect()
         try:
@@ -433,7 +437,9 @@ def main():
         except BrokenError as error:
             broken += 1
             print(error)
-    print(f"{count} seeds, {broken} of them broken, in {(time.process_time() - began) / 60:.1f} CPU minutes")
+    print(
+        f"{count} seeds from {first} on, {broken} of them broken, in {(time.process_time() - began) / 60:.1f} CPU minutes"
+    )
     sys.exit(broken > 0)
 
 

@@ -11,7 +11,6 @@ import contextlib
 import errno
 import heapq
 import io
-import os
 import random
 from asyncio import events, tasks
 
@@ -43,6 +42,9 @@ class Place(str):
     @property
     def name(self):
         return self.rpartition("/")[2]
+
+    def with_suffix(self, suffix):
+        return Place(f"{self.rpartition('.')[0]}{suffix}")
 
     def with_name(self, name):
         return Place(f"{self.rpartition('/')[0]}/{name}")
@@ -551,5 +553,3 @@ class SimulatedLoop(asyncio.BaseEventLoop):
 
         self.call_later(0.01 * self.world.draw.random(), run)
         return future
-
-
