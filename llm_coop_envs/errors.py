@@ -89,7 +89,10 @@ class RunError(LlmCoopError, RuntimeError):
 
 
 class TrustError(LlmCoopError, RuntimeError):
-    """Somebody else's data name code, templates or a trained player that are neither installed nor trusted."""
+    """Somebody else's data name code, templates or a trained player that are neither installed nor trusted.
+
+    Or an address or a key's variable, to which this user's prompts and key would go.
+    """
 
 
 class SceneError(LlmCoopError, ValueError):

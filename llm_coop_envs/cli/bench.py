@@ -14,13 +14,13 @@ from rich.table import Table
 
 from llm_coop_envs.cli.messages import fail, note, sentences
 from llm_coop_envs.cli.run_options import KIND, RunOptions, option, with_options
-from llm_coop_envs.cli.trusting import trust_program
+from llm_coop_envs.cli.trusting import TRUST, trust_program
 
 if TYPE_CHECKING:
     from llm_coop_envs.benchmarks.scorecard.suite import Suite
 
 WIDTH = 250  # of the table at most: its lines stay whole, and narrower terminals break them
-_WITHOUT = ("seed", "episodes", "rounds", "reduced", "seat", "persona", "replay", "trust_policies", "trust_pack")
+_WITHOUT = ("seed", "episodes", "rounds", "reduced", "seat", "persona", "replay", *TRUST)
 
 
 @sentences

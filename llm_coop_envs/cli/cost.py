@@ -23,7 +23,7 @@ WIDTH = 80  # of the table at least; narrower terminals break its lines
 # What changes neither prompts nor prices nor time.
 _WITHOUT = (
     *("key_env", "client", "stream", "timeout", "budget", "max_calls", "max_tokens"),
-    *("replay", "cache", "sample", "part"),
+    *("replay", "cache", "sample", "part", "trust_address"),
 )
 
 

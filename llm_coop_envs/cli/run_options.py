@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from llm_coop_envs.cli.messages import finite
-from llm_coop_envs.cli.trusting import TrustPack, TrustPolicies, trust_named
+from llm_coop_envs.cli.trusting import TrustAddress, TrustPack, TrustPolicies, trust_named
 from llm_coop_envs.errors import StudyError
 
 if TYPE_CHECKING:
@@ -154,9 +154,10 @@ class RunOptions:
     ] = False
     trust_policies: TrustPolicies = None
     trust_pack: TrustPack = None
+    trust_address: TrustAddress = None
 
     def trust(self, *search: Path, any_folder: bool = False) -> None:
-        """Let the command load what these options name, and what is installed.
+        """Let the command load what these options name, and what is installed; and ask where they say.
 
         Args:
             *search: folders in which trusted modules are searched for, besides the working directory.
@@ -175,7 +176,14 @@ class RunOptions:
                 folders.append(Path(argument))
             folders += [Path(str(player.options[name])) for name in ("pack",) if name in player.options]
         folders += [Path(self.pack)] if self.pack else []
-        trust_named(policies, [*folders, *([Path(Path.cwd().anchor)] if any_folder else [])], more_search=search)
+        reached = [{"base_url": self._base_url(), "key_env": self.key_env}, *(player.options for player in players)]
+        trust_named(
+            policies,
+            [*folders, *([Path(Path.cwd().anchor)] if any_folder else [])],
+            more_search=search,
+            addresses=[*(self.trust_address or ()), *_texts(reached, "base_url")],
+            keys=_texts(reached, "key_env"),
+        )
 
     def study(self, study: Study) -> Study:
         """What is played of a study, with the players that were given.
@@ -242,7 +250,7 @@ class RunOptions:
         from llm_coop_envs.runs.model_access import AT_ONCE, ModelAccess
 
         endpoint: dict[str, Any] = {
-            "base_url": self.base_url.split(",") if self.base_url and "," in self.base_url else self.base_url,
+            "base_url": self._base_url(),
             "key_env": self.key_env,
             "client": self.client,
             "timeout": self.timeout,
@@ -296,6 +304,10 @@ class RunOptions:
                 for part in value if isinstance(value, list) else (value,):
                     arguments += [flag, str(part)]
         return arguments
+
+    def _base_url(self) -> str | list[str] | None:
+        """The address that was given, or several."""
+        return self.base_url.split(",") if self.base_url and "," in self.base_url else self.base_url
 
     def _complete(self, player: GivenPlayer, options: Mapping[str, Any]) -> GivenPlayer:
         """A language model with the options for all of them; its own go first."""
@@ -352,6 +364,13 @@ class RunOptions:
             if getattr(self, name):
                 flag = name.replace("_", "-")
                 raise StudyError(f"--{flag}: for whom? Say who is played by a model: --policy llm, or --seat SEAT=llm")
+
+
+def _texts(options: Collection[Mapping[str, Any]], name: str) -> list[str]:
+    """The texts under a name in several options: one each, or a list."""
+    values = [one.get(name) for one in options]
+    listed = [value if isinstance(value, list | tuple) else [value] for value in values]
+    return [text for texts in listed for text in texts if isinstance(text, str)]
 
 
 def with_options(*, without: Collection[str] = ()) -> Callable[[Callable[..., None]], Callable[..., None]]:

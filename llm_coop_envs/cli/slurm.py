@@ -9,11 +9,11 @@ import typer
 
 from llm_coop_envs.cli.messages import note, sentences
 from llm_coop_envs.cli.run_options import RunOptions, option, with_options
-from llm_coop_envs.cli.trusting import trust_program
+from llm_coop_envs.cli.trusting import TRUST, trust_program
 
 
 @sentences
-@with_options(without=("part", "replay", "trust_policies", "trust_pack"))
+@with_options(without=("part", "replay", *TRUST))
 def slurm_command(
     study: Annotated[str, typer.Argument(help="A shipped study's name, or a YAML file.")],
     options: RunOptions,

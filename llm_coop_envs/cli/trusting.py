@@ -1,4 +1,4 @@
-"""What a command may load: `--trust-policies` and `--trust-pack` of commands that read somebody's run."""
+"""What a command may load, and whom it may ask: `--trust-policies` and its like, of commands that read runs."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from typing import Annotated, Any
 import typer
 
 from llm_coop_envs.util.opening import explain_damage
-from llm_coop_envs.util.trust import PACK_FLAG, POLICIES_FLAG, Trust, set_trust
+from llm_coop_envs.util.trust import ADDRESS_FLAG, ADDRESS_VARIABLE, PACK_FLAG, POLICIES_FLAG, Trust, set_trust
 
-_PANEL = "What may be loaded"
+_PANEL = "What may be loaded and asked"
+TRUST = ("trust_policies", "trust_pack", "trust_address")  # options of commands that may be given somebody else's run
 TrustPolicies = Annotated[
     list[str] | None,
     typer.Option(
@@ -35,6 +36,17 @@ TrustPack = Annotated[
         show_default=False,
     ),
 ]
+TrustAddress = Annotated[
+    list[str] | None,
+    typer.Option(
+        ADDRESS_FLAG,
+        metavar="URL",
+        envvar=ADDRESS_VARIABLE,
+        help="A server that a run names and that may get your key and its prompts; may be repeated.",
+        rich_help_panel=_PANEL,
+        show_default=False,
+    ),
+]
 
 
 def trust_program(study: Path | None = None) -> None:
@@ -48,7 +60,12 @@ def trust_program(study: Path | None = None) -> None:
 
 
 def trust_named(
-    policies: Iterable[str] | None, packs: Iterable[Path] | None, *, more_search: Iterable[Path] = ()
+    policies: Iterable[str] | None,
+    packs: Iterable[Path] | None,
+    *,
+    more_search: Iterable[Path] = (),
+    addresses: Iterable[str] = (),
+    keys: Iterable[str] = (),
 ) -> None:
     """Let this command load what is installed, and what its arguments trust.
 
@@ -56,9 +73,18 @@ def trust_named(
         policies: modules of policies, or single classes.
         packs: folders.
         more_search: folders in which trusted modules are searched for, besides the working directory.
+        addresses: servers that may be asked besides a model's provider and this machine.
+        keys: environment variables of keys that may be used besides those that an address has by default.
     """
-    folders = tuple(path.expanduser() for path in packs or ())
-    set_trust(Trust(policies=tuple(policies or ()), folders=folders, search=(Path.cwd(), *more_search)))
+    set_trust(
+        Trust(
+            policies=tuple(policies or ()),
+            folders=tuple(path.expanduser() for path in packs or ()),
+            search=(Path.cwd(), *more_search),
+            addresses=tuple(addresses),
+            keys=tuple(keys),
+        )
+    )
 
 
 def reads_runs(command: Callable[..., None]) -> Callable[..., None]:

@@ -1,8 +1,9 @@
-"""What may be loaded that is not installed, while data of unknown origin are read.
+"""What may be loaded that is not installed, and which addresses may be asked, while data of unknown origin are read.
 
 A run, its study and its conditions name policies, prompt packs, wordings and trained players. A program of the user's
 may load all of them. A command that is given a run folder may not: whoever made the folder chose those names. It
-loads what is installed, and what its user names with `--trust-policies` and `--trust-pack`.
+loads what is installed, and what its user names with `--trust-policies` and `--trust-pack`. Nor may the folder choose
+who gets the user's key: that is the model's own provider, this machine, or whom the user names.
 
 The limit holds for the whole process, threads included, and is handed to the processes that it starts.
 """
@@ -25,24 +26,29 @@ from types import ModuleType
 
 from llm_coop_envs.errors import TrustError
 
-POLICIES_FLAG, PACK_FLAG = "--trust-policies", "--trust-pack"
+POLICIES_FLAG, PACK_FLAG, ADDRESS_FLAG = "--trust-policies", "--trust-pack", "--trust-address"
+ADDRESS_VARIABLE = "LLM_COOP_TRUST_ADDRESS"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Trust:
-    """What may be loaded besides what is installed.
+    """What may be loaded besides what is installed, and asked besides a model's provider and this machine.
 
     Attributes:
         policies: modules of policies, such as `"strategies"`, with all modules in them; or single classes, such as
             `"strategies:Patient"`.
         folders: the folders (or files) of packs, wordings and trained players, with all that is in them.
         search: folders in which trusted modules are searched for before the module search path.
-        everything: whether all modules and folders may be loaded, whatever their names.
+        addresses: servers that may be asked, each exactly as it is named.
+        keys: environment variables of keys that may be used besides those that an address has by default.
+        everything: whether all modules and folders may be loaded, and all addresses asked, whatever their names.
     """
 
     policies: tuple[str, ...] = ()
     folders: tuple[Path, ...] = ()
     search: tuple[Path, ...] = ()
+    addresses: tuple[str, ...] = ()
+    keys: tuple[str, ...] = ()
     everything: bool = False
 
     def trusts_policy(self, reference: str) -> bool:
@@ -56,6 +62,14 @@ class Trust:
         """Whether a folder or file may be loaded although it is not installed."""
         resolved = path.resolve()
         return self.everything or any(resolved.is_relative_to(folder.resolve()) for folder in self.folders)
+
+    def trusts_address(self, url: str) -> bool:
+        """Whether a server may be asked. The whole address counts: paths of one host may be different people's."""
+        return self.everything or url.rstrip("/") in [address.rstrip("/") for address in self.addresses]
+
+    def trusts_key(self, variable: str) -> bool:
+        """Whether the key in an environment variable may be used where it is not the address's own."""
+        return self.everything or variable in self.keys
 
 
 EVERYTHING = Trust(everything=True)
@@ -123,6 +137,37 @@ def check_folder(subject: str, path: Path) -> None:
         raise TrustError(
             f"{subject} {path}: would have been loaded from there; it does not come with the package. If you trust "
             f"it, say so with {PACK_FLAG} {path}"
+        )
+
+
+def check_address(model: str, url: str, key: str) -> None:
+    """Check that a server may be asked that is neither a model's provider nor on this machine.
+
+    Args:
+        model: the model.
+        url: the server's address.
+        key: the environment variable whose key it would get.
+
+    Raises:
+        TrustError: it is not trusted.
+    """
+    if not _trust.trusts_address(url):
+        raise TrustError(
+            f"model {model}: the prompts, and the key in {key} if there is one, would have been sent to {url}, which "
+            f"the run names and not you. If you trust it, say so with {ADDRESS_FLAG} {url}, or give your own --base-url"
+        )
+
+
+def check_key(model: str, url: str, key: str) -> None:
+    """Check that the key in an environment variable may be sent to an address that has another one by default.
+
+    Raises:
+        TrustError: it is not trusted.
+    """
+    if not _trust.trusts_key(key):
+        raise TrustError(
+            f"model {model}: the key in {key} would have been sent to {url}; the run names this environment variable, "
+            f"and not you. If it is the right one, say so with --key-env {key}"
         )
 
 

@@ -76,8 +76,9 @@ def seat(policy, **options):
     return change
 
 
-def reach_model(manifest):
-    manifest["sessions"][0]["asking"] = {"endpoints": [{"model": "m", "base_url": "http://127.0.0.1:9/v1"}]}
+def reach_model(manifest, model="m", **fields):
+    endpoint = {"model": model, **(fields or {"base_url": "http://127.0.0.1:9/v1"})}
+    manifest["sessions"][0]["asking"] = {"endpoints": [endpoint]}
 
 
 def every_event(folder, change):
@@ -164,6 +165,34 @@ def a_network_of_its_own(folder):
 def a_table_of_its_own(folder):
     (folder / "table.npz").write_bytes(b"PK\x05\x06" + bytes(18))
     forge(folder, seat(f"tabular:{folder / 'table.npz'}"))
+
+
+def ask_at(folder, model, **fields):
+    def change(manifest):
+        seat(f"llm:{model}")(manifest)
+        reach_model(manifest, model, **fields)
+
+    forge(folder, change)
+
+
+def an_address_of_its_own(folder):
+    ask_at(folder, "m", base_url="http://theirs.example/v1")
+
+
+def one_address_of_its_own_of_two(folder):
+    ask_at(folder, "m", base_url=["http://127.0.0.1:9/v1", "http://theirs.example/v1"])
+
+
+def an_address_like_the_provider(folder):
+    ask_at(folder, "gpt-4o-mini", base_url="http://api.openai.com/v1")
+
+
+def an_address_as_a_model(folder):
+    ask_at(folder, "huggingface/http://theirs.example/v1", client="litellm")
+
+
+def the_key_of_something_else(folder):
+    ask_at(folder, "m", base_url="http://127.0.0.1:9/v1", key_env="OTHER_TOKEN")
 
 
 def a_bomb(folder):
@@ -265,6 +294,10 @@ def a_session_that_is_no_session(folder):
 
 IMPORTING = (a_policy_in_the_folder, a_policy_in_a_package, a_policy_beside_a_model, a_policy_of_the_standard_library)
 LOADING = (a_pack_with_an_escape, a_wording_with_an_escape, a_network_of_its_own, a_table_of_its_own)
+REACHING = (
+    *(an_address_of_its_own, one_address_of_its_own_of_two, an_address_like_the_provider, an_address_as_a_model),
+    the_key_of_something_else,
+)
 DAMAGED = (
     *(a_bomb, pipes_for_events, a_pipe_for_the_study, a_pipe_for_the_journal, a_pipe_for_the_manifest),
     *(brackets, brackets_in_the_manifest, a_condition_with_a_null, a_condition_with_half_a_sign),

@@ -119,7 +119,11 @@ class Client:
         self.study.attempts.append(attempt)
         world.note(session.process, "asks", attempt["text"])
         self.study.check_sent(attempt)
-        await asyncio.sleep(world.draw.randint(1, 8))
+        try:
+            await asyncio.sleep(world.draw.randint(1, 8))
+        except asyncio.CancelledError:  # it was stopped for longer than an attempt may take, and asks again
+            attempt["state"] = "given up"
+            raise
         if world.draw.random() < 0.03:
             attempt["state"] = "refused"
             raise ChatError("too busy", kind="server", status=503)
@@ -299,7 +303,7 @@ class Study:
         self.world.full = False
         for session in self.sessions:
             session.process.frozen = 0.0
-            session.steering.paused = False
+            session.steering.paused, session.paused_at = False, None
         running = [one.process for one in self.sessions if not one.process.over]
         if running and self.world.now > ENDLESS:
             self.broken(f"{running[0].name} does not end")
@@ -437,9 +441,8 @@ def main():
         except BrokenError as error:
             broken += 1
             print(error)
-    print(
-        f"{count} seeds from {first} on, {broken} of them broken, in {(time.process_time() - began) / 60:.1f} CPU minutes"
-    )
+    minutes = (time.process_time() - began) / 60
+    print(f"{count} seeds from {first} on, {broken} of them broken, in {minutes:.1f} CPU minutes")
     sys.exit(broken > 0)
 
 

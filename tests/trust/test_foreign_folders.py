@@ -1,17 +1,23 @@
 """Folders made by attackers do nothing but be read, or refused with a sentence."""
 
+import contextlib
 import csv
 import io
 import resource
 import shutil
 import signal
+import socket
 import sys
+import threading
+from types import SimpleNamespace
 
 import attackers
 import pytest
+import typer
 from invoking import assert_sentence, invoke
 from small import parse_study
 
+from llm_coop_envs.cli import main as cli
 from llm_coop_envs.runs.runner import run_study
 
 STUDY = """\
@@ -21,10 +27,53 @@ conditions:
   - {name: talk, scenario: kbc, settings: {players: 4, exchanges: 1}, policies: announcer, seeds: [0]}
 """
 SECONDS = 60
-COMMANDS = (
-    *(("verify", "RUN"), ("verify", "RUN", "--again"), ("report", "RUN", "--partial"), ("run", "RUN")),
-    *(("export", "RUN", "--to", "parquet"), ("transcript", "RUN"), ("compare", "RUN", "RUN"), ("cost", "STUDY")),
-)
+KEY = "a-key-of-the-user-0123456789"
+# What a command is given, by the name of its argument or required option; `None` is nothing. A command with another
+# argument fails here, until somebody says what it is.
+GIVEN = {
+    **{"run": "RUN", "first": "RUN", "second": "RUN", "study": "STUDY", "at": 0, "arms": "ARMS", "to": "parquet"},
+    **{"at_a_time": 1, "condition": None, "seed": None},
+}
+# Commands that are given no run: names of scenarios and policies, or files that the user trusts by naming them.
+OTHERS = {"describe", "play", "evaluate", "train", "bench", "list", "population", "serve-scripted", "slurm"}
+# Waits for requests until it is ended; tests/page reads hostile folders through it. A window waits for its user.
+ENDLESS = {"view", "watch"}
+MORE = {
+    "run": [["RUN"]],
+    "verify": [["RUN"], ["RUN", "--again"]],
+    "report": [["RUN", "--partial"]],
+    "judge": [["RUN", "--model", "m", "--base-url", "http://127.0.0.1:9/v1", "--dry"]],
+    "branch": [["RUN", "--at", "0", "--arms", "ARMS", "-o", "branch"]],
+    "film": [["RUN", "-o", "film.gif"]],
+}
+ARMS = "arms:\n  - {name: same}\n"
+
+
+def commands_with_a_run():
+    """Every command of the program that is given a run folder, with what else it needs."""
+
+    def leaves(command, *words):
+        for name, one in getattr(command, "commands", {}).items():
+            yield from leaves(one, *words, name)
+        if not getattr(command, "commands", None):
+            yield words, command
+
+    for words, command in leaves(typer.main.get_command(cli.app)):
+        if command.hidden or words[0] in OTHERS | ENDLESS:
+            continue
+        for given in MORE.get(words[0], [[]]):
+            yield *words, *(given or required(command))
+
+
+def required(command):
+    for parameter in command.params:
+        if parameter.param_type_name == "argument" or parameter.required:
+            value = GIVEN[parameter.name]
+            flag = [] if parameter.param_type_name == "argument" else [parameter.opts[-1]]
+            yield from [] if value is None else [*flag, str(value)]
+
+
+COMMANDS = tuple(commands_with_a_run())
 
 
 @pytest.fixture(scope="module")
@@ -55,8 +104,36 @@ def theirs(sound, tmp_path, monkeypatch):
         del sys.modules[name]
 
 
+@pytest.fixture
+def proxy(monkeypatch):
+    """Hears whatever is sent to an address that is not this machine's."""
+    heard = []
+    monkeypatch.setenv("LLM_COOP_API_KEY", KEY)
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    monkeypatch.setenv("OTHER_TOKEN", KEY)
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def listen():
+            with contextlib.suppress(OSError):
+                while True:
+                    talk, _ = server.accept()
+                    talk.settimeout(2)
+                    with talk, contextlib.suppress(OSError):
+                        heard.append(talk.recv(1 << 16).decode("latin-1"))
+
+        threading.Thread(target=listen, daemon=True).start()
+        for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
+            monkeypatch.setenv(name, f"http://127.0.0.1:{server.getsockname()[1]}")
+        yield SimpleNamespace(heard=heard)
+        server.shutdown(socket.SHUT_RDWR)
+
+
 def command_for(words, folder):
-    places = {"RUN": folder, "STUDY": folder / "study.yaml"}
+    arms = folder.parents[1] / "arms.yaml"
+    arms.write_text(ARMS)
+    places = {"RUN": folder, "STUDY": folder / "study.yaml", "ARMS": arms}
     return [places.get(word, word) for word in words]
 
 
@@ -69,12 +146,21 @@ def assert_harmless(theirs, result):
     assert str(theirs.parents[1]) not in sys.path
 
 
-@pytest.mark.parametrize("attack", [*attackers.IMPORTING, *attackers.LOADING, *attackers.DAMAGED])
+def test_every_command_is_attacked():
+    words = {command[0] for command in COMMANDS}
+    assert words >= {"run", "branch", "cost", "report", "compare", "power", "film", "figures", "export", "judge"}
+    assert words >= {"journal", "transcript", "verify", "steer"}
+
+
+@pytest.mark.parametrize(
+    "attack", [*attackers.IMPORTING, *attackers.LOADING, *attackers.REACHING, *attackers.DAMAGED, *attackers.DECEIVING]
+)
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
-def test_a_command_reads_or_refuses(theirs, attack, words):
+def test_a_command_reads_or_refuses(theirs, attack, words, proxy):
     attack(theirs)
     assert_harmless(theirs, invoke(*command_for(words, theirs)))
     assert not (theirs.parents[1] / "escaped").exists()
+    assert not proxy.heard
 
 
 @pytest.mark.parametrize("attack", [one for one in attackers.IMPORTING if one is not attackers.a_policy_beside_a_model])
@@ -91,6 +177,64 @@ def test_who_goes_on_with_a_run_is_told_what_it_would_load(theirs, attack):
     attack(theirs)
     shutil.rmtree(theirs / "events")
     assert_sentence(invoke("run", theirs), "would have been", "--trust-p")
+
+
+FOREIGN = {
+    attackers.an_address_of_its_own: "http://theirs.example/v1",
+    attackers.one_address_of_its_own_of_two: "http://theirs.example/v1",
+    attackers.an_address_like_the_provider: "http://api.openai.com/v1",
+    attackers.an_address_as_a_model: "huggingface/http://theirs.example/v1",
+}
+
+
+@pytest.mark.parametrize("attack", FOREIGN)
+@pytest.mark.parametrize("words", [("run", "RUN"), ("branch", "RUN", "--at", "0", "--arms", "ARMS")], ids=" ".join)
+def test_the_folder_does_not_choose_who_gets_the_key(theirs, proxy, attack, words, monkeypatch):
+    if words[0] == "branch":  # which plays on from what is there
+        monkeypatch.setattr("llm_coop_envs.runs.branch._has_shared_answers", lambda run: True)
+    attack(theirs)
+    if words[0] == "run":
+        shutil.rmtree(theirs / "events")
+    result = invoke(*command_for(words, theirs))
+    assert result.exit_code == 2
+    assert f"would have been sent to {FOREIGN[attack]}, which the run names and not you" in result.stderr
+    assert f"--trust-address {FOREIGN[attack]}" in result.stderr
+    assert KEY not in result.stderr
+    assert not proxy.heard
+    assert not list(theirs.glob("journal/*"))
+
+
+def test_a_yes_on_this_command_line_sends_it(theirs, proxy, monkeypatch):
+    attackers.an_address_of_its_own(theirs)
+    shutil.rmtree(theirs / "events")
+    words = ("run", theirs, "--max-calls", "1", "--wait", "0", "--timeout", "1")
+    another = ("--trust-address", "http://theirs.example/v2")
+    assert "would have been sent" in invoke(*words, *another).stderr
+    assert not proxy.heard
+    invoke(*words, "--trust-address", "http://theirs.example/v1")
+    assert f"Bearer {KEY}" in proxy.heard[0]
+    proxy.heard.clear()
+    monkeypatch.setenv("LLM_COOP_TRUST_ADDRESS", "http://theirs.example/v1/ http://other.example")
+    invoke(*words, "--max-calls", "9")
+    assert f"Bearer {KEY}" in proxy.heard[0]
+
+
+def test_the_users_own_address_is_asked_instead(theirs, proxy):
+    attackers.an_address_of_its_own(theirs)
+    shutil.rmtree(theirs / "events")
+    words = ("run", theirs, "--max-calls", "1", "--wait", "0", "--timeout", "1")
+    invoke(*words, "--base-url", "http://mine.example/v1")
+    assert proxy.heard
+    assert all("mine.example" in one and "theirs.example" not in one for one in proxy.heard)
+
+
+def test_the_folder_does_not_choose_which_key_is_sent(theirs, proxy):
+    attackers.the_key_of_something_else(theirs)
+    shutil.rmtree(theirs / "events")
+    asked = invoke("run", theirs, "--base-url", "http://mine.example/v1", "--max-calls", "1")
+    assert "the key in OTHER_TOKEN would have been sent to http://mine.example/v1" in asked.stderr
+    assert "--key-env OTHER_TOKEN" in asked.stderr
+    assert not proxy.heard
 
 
 def test_what_is_trusted_on_this_command_line_is_imported(theirs):

@@ -4,7 +4,7 @@ No client repeats an attempt; the dispatcher does. `Endpoint` describes where a 
 """
 
 from llm_coop_envs.policies.llm.chat import ChatClient
-from llm_coop_envs.policies.llm.clients.endpoint import Endpoint, Limits, Retry
+from llm_coop_envs.policies.llm.clients.endpoint import Endpoint, Limits, Retry, check_trusted
 from llm_coop_envs.util.extras import need
 
 __all__ = ["Endpoint", "Limits", "Retry", "connect"]
@@ -16,7 +16,9 @@ def connect(endpoint: Endpoint) -> ChatClient:
     Raises:
         MissingExtra: its library is not installed.
         SettingsError: its key is missing.
+        TrustError: a run of somebody else names its address or the variable of its key.
     """
+    check_trusted(endpoint)
     if endpoint.kind == "lean":
         need("aiohttp", "asking a model", "openai")
         from llm_coop_envs.policies.llm.clients.lean import LeanClient

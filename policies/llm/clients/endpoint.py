@@ -12,6 +12,7 @@ from llm_coop_envs.core.settings import Settings
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies.llm.chat import LOCAL
 from llm_coop_envs.util.checks import check_bool, check_choice, check_int, check_number
+from llm_coop_envs.util.trust import check_address, check_key
 
 OPENAI_URL = "https://api.openai.com/v1"
 OPENAI_KEY = "OPENAI_API_KEY"
@@ -201,6 +202,24 @@ class Endpoint(Settings):
     def describe(self) -> dict[str, Any]:
         """Describe the endpoint for a run's manifest, without the key."""
         return {"model": self.model, "endpoint": self.where, "client": self.kind, "stream": self.stream}
+
+
+def check_trusted(endpoint: Endpoint) -> None:
+    """Check that an endpoint may be asked, and get the key that it names, where a run of somebody else may name both.
+
+    A model's own provider and servers of this machine may be asked with the key that they have by default.
+
+    Raises:
+        TrustError: the user has named neither.
+    """
+    variable = endpoint.key_variable
+    for url in endpoint._urls:
+        if not (is_loopback(url) or url.rstrip("/") == OPENAI_URL):
+            check_address(endpoint.model, url, variable)
+    if endpoint.base_url is None and "://" in endpoint.model:  # some of litellm's providers take it for an address
+        check_address(endpoint.model, endpoint.model, variable)
+    if variable != (OPENAI_KEY if endpoint.is_openai else OTHER_KEY):
+        check_key(endpoint.model, endpoint.where, variable)
 
 
 def is_loopback(url: str) -> bool:
