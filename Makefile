@@ -10,7 +10,7 @@ SHIPPED := $(basename $(notdir $(wildcard benchmarks/studies/*.yaml)))
 # Those of rules alone: learners have a study of their own, and so has a real model.
 STUDIES := $(filter-out collusion_comparison heterogeneity_q_learning klein local_model,$(SHIPPED))
 
-.PHONY: demo studies front demo-llm studies-llm test simulate test-all test-llm test-lowest test-rl test-ray fuzz docs wheel check-wheel matrix lines lint pictures docked published clean
+.PHONY: demo studies front types demo-llm studies-llm test test-odd simulate test-all test-llm test-lowest test-rl test-ray fuzz docs wheel check-wheel matrix lines lint pictures docked published clean
 
 # The shipped study, played and reported on. Run again, it finds everything there.
 demo: $(VENV)/.study
@@ -44,6 +44,12 @@ studies-llm: $(VENV)/.local
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -q -n auto --dist loadfile -m "not rare and not ray"
+
+# The same tests, started from an odd environment and with Ctrl-C ignored, as in a shell's background.
+ODD := TZ=Pacific/Chatham LANG=tr_TR.UTF-8 LC_ALL=C COLUMNS=41 LINES=7 TERM=xterm-256color FORCE_COLOR=1 HOME=/nonexistent \
+	EDITOR=false PAGER=false PYTHONHASHSEED=77 OPENAI_API_KEY=odd LLM_COOP_API_KEY=odd http_proxy=http://127.0.0.1:9
+test-odd: $(VENV)/.dev
+	trap "" INT; $(ODD) $(BIN)/python -m pytest -q -n auto --dist loadfile -m "not rare and not ray" < /dev/null
 
 # Also what takes minutes and seldom says more: a hundred kills, all archived sessions.
 test-all: $(VENV)/.dev
@@ -84,6 +90,10 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/pyright --pythonpath $(BIN)/python
+
+# The settings as keywords for type checkers, from the classes of settings. A test tells when that was forgotten.
+types: $(VENV)/.dev
+	$(BIN)/python tests/tools/typed_settings.py
 
 # The page of `llm-coop view`, built anew from its sources; needs Node. A test tells when that was forgotten.
 front:

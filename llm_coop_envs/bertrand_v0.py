@@ -7,9 +7,23 @@ Version history:
     v0: first version.
 """
 
-from llm_coop_envs.bertrand.env import BertrandEnv as parallel_env
-from llm_coop_envs.core.aec import aec_makers
+from typing_extensions import Unpack
+
+from llm_coop_envs.bertrand.env import BertrandEnv
+from llm_coop_envs.bertrand.fields import BertrandFields
+from llm_coop_envs.bertrand.settings import BertrandSettings
+from llm_coop_envs.core.makers import aec_makers, described
 
 __all__ = ["env", "parallel_env", "raw_env"]
+
+
+@described(BertrandSettings)
+def parallel_env(**settings: Unpack[BertrandFields]) -> BertrandEnv:
+    """Price competition as a parallel environment.
+
+    Phases, spaces and rewards: see `BertrandEnv`. A wrong setting raises `SettingsError`.
+    """
+    return BertrandEnv(**settings)
+
 
 env, raw_env = aec_makers(parallel_env)

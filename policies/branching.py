@@ -190,7 +190,11 @@ def submit_again(env: ScenarioEnv, events: Sequence[Event]) -> None:
     submitted: dict[int, dict[str, dict[str, Any]]] = {}
     for event in events:
         if event["type"] in ("choice", "message"):
-            submitted.setdefault(event["step"], {})[event["agent"]] = _submitted(event)
+            actions = submitted.setdefault(event["step"], {})
+            action = _submitted(event)
+            if event["agent"] in actions:  # one of several messages of a turn
+                action = {"message": [actions[event["agent"]]["message"], action["message"]]}
+            actions[event["agent"]] = action
     for step in range(events[-1]["step"]):
         if env.over:
             break
@@ -203,7 +207,9 @@ def submit_again(env: ScenarioEnv, events: Sequence[Event]) -> None:
 def _submitted(event: Event) -> dict[str, Any]:
     """A recorded choice or message as its player submitted it; what was heard of a message is its paraphrase."""
     if event["type"] == "choice":
-        return {"choice": event["choice"]}
+        return {"choice": event.get("stated", event["choice"])}
+    if event.get("private"):
+        return {"message": {"text": event["text"], "to": event["hearers"]}}
     heard = event.get("delivered", {}).get("text")
     return {"message": event["text"], "paraphrase": heard} if heard else {"message": event["text"]}
 

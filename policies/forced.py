@@ -29,7 +29,8 @@ class Forced(Policy):
     """Gives one answer in one phase or in all phases. An illegal answer is flagged, as any player's.
 
     Args:
-        choice: a number, or an option's name. If the legal numbers are listed, the nearest one is chosen.
+        choice: a number, or an option's name. If the legal numbers are listed, the nearest one is chosen. Else the move
+            as in events: `None` to pass, a list of options, a mapping of parts or of per cents.
         phase: the phase in which the choice is forced; empty for all phases but talk.
         message: the message in talk.
         otherwise: the scripted policy that answers in other phases; by default the scenario's default opponent.
@@ -38,9 +39,9 @@ class Forced(Policy):
     slots_only = True
     waits = False
 
-    def __init__(self, choice: float | str, phase: str = "", message: str = "", otherwise: str = "") -> None:
-        if isinstance(choice, bool) or not isinstance(choice, int | float | str):
-            raise SettingsError("choice", choice, "must be a number, or an option's name")
+    def __init__(self, choice: Any, phase: str = "", message: str = "", otherwise: str = "") -> None:
+        if isinstance(choice, bool) or not isinstance(choice, int | float | str | list | dict | None):
+            raise SettingsError("choice", choice, "must be a number, an option's name, or a list or mapping of these")
         for name, value in (("phase", phase), ("message", message), ("otherwise", otherwise)):
             if not isinstance(value, str):
                 raise SettingsError(name, value, "must be a text")
@@ -71,13 +72,15 @@ class Forced(Policy):
     def _forces(self, phase: str) -> bool:
         return phase == TALK or self.phase in ("", phase)
 
-    def _choice(self, question: Any) -> float | int:
+    def _choice(self, question: Any) -> Any:
         """The forced choice as `step` takes it; `ILLEGAL` if the question does not have it."""
         forced = self.choice
         if isinstance(question, Options):
             option = question.find(str(forced))
             return ILLEGAL if option is None else option.choice
-        if not isinstance(question, Number) or isinstance(forced, str):
+        if not isinstance(question, Number) or question.passing:
+            return forced  # the environment reads it itself
+        if not isinstance(forced, int | float):
             return ILLEGAL
         if question.listed:
             return min(question.listed, key=lambda entry: abs(entry[1] - forced))[0]

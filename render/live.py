@@ -62,7 +62,13 @@ class Renderer:
                     self._tracker.add(event)
                 heard = game.conversation.messages
                 self._tracker.said = tuple(
-                    Said(speaker=message.speaker, text=message.text, round=game.round, hearers=message.hearers)
+                    Said(
+                        speaker=message.speaker,
+                        text=message.text,
+                        round=game.round,
+                        hearers=message.hearers,
+                        private=message.private,
+                    )
                     for message in heard
                 )
         following = self._tracker

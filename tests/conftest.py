@@ -1,12 +1,9 @@
 """Fixtures that several rooms' tests share."""
 
-import signal
-
+import inherited
 import pytest
 
-# A shell's background jobs ignore Ctrl-C, and their children inherit that: tests that press it would wait in vain.
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+inherited.forget()
 
 
 @pytest.fixture

@@ -236,7 +236,7 @@ from typer.testing import CliRunner
 from llm_coop_envs.cli.main import app
 done = CliRunner().invoke(app, ["run", "study.yaml", "-o", "run", "--workers", "1"])
 models = {name for name in sys.modules if name.startswith("llm_coop_envs.policies.llm.")}
-readers = {name for name in models if ".parsing" in name or name.endswith((".playing", ".playing.answer_readers"))}
+readers = {name for name in models if ".parsing" in name or name.endswith((".playing", "_readers"))}
 print(done.exit_code, sorted(models - readers))
 """
     assert elsewhere(code, tmp_path) == "0 []\n"

@@ -1,11 +1,15 @@
 """The page of public names is true, and whoever is shown how to use the package is shown public names only."""
 
 import ast
+import dataclasses
 import importlib
+import inspect
 import re
 from pathlib import Path
 
 import pytest
+
+from llm_coop_envs.errors import MissingExtra
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "public.md").read_text(encoding="utf-8")
@@ -63,3 +67,37 @@ def test_examples_and_pages_use_public_names_only():
         if f"{one[1]}.{one[2]}" not in known and (one[1] not in known or (known[one[1]] or [one[2]]).count(one[2]) == 0)
     ]
     assert not wrong
+
+
+def callables():
+    """Every public function, class and method."""
+    for module, names in listed().items():
+        try:
+            found = importlib.import_module(module)
+        except MissingExtra:
+            continue
+        for name in getattr(found, "__all__", ()) if names is None else names:
+            value = getattr(found, name, None)
+            if not callable(value) or (dataclasses.is_dataclass(value) and name == "PartReport"):  # never made by users
+                continue
+            yield name, value
+            if inspect.isclass(value):
+                yield from (
+                    (f"{name}.{key}", member)
+                    for key, member in vars(value).items()
+                    if callable(member) and not key.startswith("_")
+                )
+
+
+def test_no_public_signature_asks_for_a_path_object():
+    asking = []
+    for name, value in callables():
+        try:
+            parameters = inspect.signature(value).parameters.values()
+        except (TypeError, ValueError):
+            continue
+        for parameter in parameters:
+            kind = str(parameter.annotation)
+            if "Path" in kind and "StrPath" not in kind:
+                asking.append((name, str(parameter)))
+    assert not asking

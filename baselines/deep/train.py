@@ -34,6 +34,7 @@ from llm_coop_envs.baselines.stored import SUFFIX
 from llm_coop_envs.errors import MissingExtra
 from llm_coop_envs.storage.files import write_whole
 from llm_coop_envs.storage.folder import versions
+from llm_coop_envs.util.paths import StrPath
 
 try:
     import torch  # pyright: ignore[reportMissingImports]
@@ -49,7 +50,7 @@ Tell = Callable[[int, dict[str, float], float], None]
 
 def train(
     settings: TrainSettings,
-    path: Path,
+    path: StrPath,
     *,
     command: str = "",
     tell: Tell | None = None,
@@ -72,7 +73,7 @@ def train(
     torch.set_num_threads(1)
     # Before the folder is made, so that arguments which the algorithm refuses leave no folder behind.
     models = make_models(settings)
-    folder = open_folder(path, settings)
+    folder = open_folder(Path(path), settings)
     with folder.lock():
         if folder.done < settings.steps:
             _train(models, settings, folder, command, tell, count)

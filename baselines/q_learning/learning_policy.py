@@ -11,7 +11,7 @@ from llm_coop_envs.baselines.q_learning.analyse.tables import QTable
 from llm_coop_envs.baselines.q_learning.learn.sessions import run_session
 from llm_coop_envs.baselines.q_learning.learn.settings import QLearningSettings
 from llm_coop_envs.baselines.q_learning.table_policy import QTablePolicy
-from llm_coop_envs.bertrand.metrics import WINDOW, together, window_reached
+from llm_coop_envs.bertrand.price_measures import WINDOW, together, window_reached
 from llm_coop_envs.bertrand.rules import nearest
 from llm_coop_envs.bertrand.settings import BertrandSettings
 from llm_coop_envs.bertrand.slots import BertrandSlots

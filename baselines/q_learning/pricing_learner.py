@@ -23,7 +23,7 @@ from llm_coop_envs.baselines.q_learning.analyse.mixed import MixedPlay
 from llm_coop_envs.baselines.q_learning.learn.game import Floats, Game, Ints
 from llm_coop_envs.baselines.q_learning.table_policy import check_all_stay, state_of
 from llm_coop_envs.bertrand.deviation import summarise
-from llm_coop_envs.bertrand.metrics import WINDOW, together, window_reached
+from llm_coop_envs.bertrand.price_measures import WINDOW, together, window_reached
 from llm_coop_envs.bertrand.scenario import SCENARIO
 from llm_coop_envs.bertrand.settings import BertrandSettings
 from llm_coop_envs.bertrand.slots import BertrandSlots

@@ -14,6 +14,7 @@ from llm_coop_envs.storage.arrays import Arrays, pack_arrays, read_arrays
 from llm_coop_envs.storage.files import write_whole
 from llm_coop_envs.util.checks import require_int
 from llm_coop_envs.util.opening import DAMAGED
+from llm_coop_envs.util.paths import StrPath
 
 SHIPPED = shipped_in(Path(__file__).parent / "shipped")
 TABLE = "table.npz"
@@ -39,16 +40,16 @@ class StoredTable:
         return {**learned, "seed": self.seed, "episodes": self.episodes}
 
 
-def save(table: StoredTable, path: Path) -> None:
+def save(table: StoredTable, path: StrPath) -> None:
     """Write a table, as a whole or not at all; equal tables give equal bytes.
 
     Raises:
         RunError: the file cannot be written.
     """
-    write_whole(path, pack_arrays(table.arrays, table.about(), level=6))
+    write_whole(Path(path), pack_arrays(table.arrays, table.about(), level=6))
 
 
-def load(name: str | Path) -> StoredTable:
+def load(name: StrPath) -> StoredTable:
     """Read a table from a path, a run folder or the name of a shipped one.
 
     Raises:

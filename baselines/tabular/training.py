@@ -29,6 +29,7 @@ from llm_coop_envs.storage.folder import RunFolder
 from llm_coop_envs.storage.parquet import need_arrow
 from llm_coop_envs.util.checks import require_int
 from llm_coop_envs.util.interrupts import on_interrupt
+from llm_coop_envs.util.paths import StrPath
 
 CHECKPOINT = "checkpoint.npz"
 _CURVE = "curve"
@@ -60,7 +61,7 @@ class Stopped(KeyboardInterrupt):
         self.episodes = episodes
 
 
-def train(learning: TabularSettings, seed: int, folder: Path, report: Report | None = None) -> StoredTable:
+def train(learning: TabularSettings, seed: int, folder: StrPath, report: Report | None = None) -> StoredTable:
     """Train a learner, or continue the training in the folder.
 
     Args:
@@ -78,6 +79,7 @@ def train(learning: TabularSettings, seed: int, folder: Path, report: Report | N
     need_arrow()
     need_matplotlib()
     require_int("seed", seed, 0)
+    folder = Path(folder)
     store = TabularFolder.make(folder, {"scenario": learning.scenario, "seed": seed, **learning.to_json()})
     with store.lock():
         if not store.complete:

@@ -75,7 +75,7 @@ def speeds(repeats: int, seconds: float) -> dict[str, dict[str, float]]:
 def steps(repeats: int, count: int) -> dict[str, dict[str, float]]:
     """Measure microseconds per step of an evacuation without a render mode, and with one but never rendered."""
 
-    def per_step(mode: str | None, turn: int) -> float:
+    def per_step(mode: Any, turn: int) -> float:
         env = evacuation_v0.parallel_env(engine="simultaneous", talk=False, render_mode=mode)
         env.begin(seed=0)
         stay = np.full(env.n_players, len(env.settings.room.exit_names) + 4)

@@ -1,7 +1,7 @@
-"""Measures of price competition: functions on arrays of rounds, and rows computed from recorded events.
+"""Measures of price competition, computed from recorded events.
 
-The array functions take prices or profits as (rounds, firms), round 1 in row 0, from any player: models, scripted
-rules, learners. Rounds are counted from 1, and windows include both ends.
+Rounds whose prices are laid down come first. What no firm chose says nothing of the firms, so that every measure of
+what they did leaves these rounds out. One of them, at cost, makes the mean gain of six rounds -1.62 instead of -0.34.
 """
 
 from __future__ import annotations
@@ -14,116 +14,33 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from llm_coop_envs.bertrand.rules import Band, Equilibria, Floats, positions, profit_gain
+from llm_coop_envs.bertrand.price_measures import (
+    INDEX_FIRST,
+    INDEX_LAST,
+    MONOPOLY_ROUNDS,
+    OPTIMAL_FROM,
+    WINDOW,
+    clip_unit,
+    lasting_from,
+    longest_run,
+    mean_position,
+    monopoly_found,
+    optimal_rounds,
+    price_spread,
+    together,
+    window_reached,
+)
+from llm_coop_envs.bertrand.rules import Band, Equilibria, Floats, profit_gain
 from llm_coop_envs.bertrand.settings import BertrandSettings
 from llm_coop_envs.core.records import flagged_choices, of_type, start_of
 from llm_coop_envs.core.scenario import Event, Measures
 from llm_coop_envs.interface.question import Number
 from llm_coop_envs.statistics.intervals import ANYTHING, COUNT, COUNT_FROM_1, FROM_0, SHARE, YES_OR_NO, Range
 
-INDEX_FIRST = 250
-"""First round of the published collusiveness index (EconEvals, arXiv 2503.18825: periods 249 to 299, from 0)."""
-INDEX_LAST = 300
-"""Last round of the published collusiveness index."""
 LAST_ROUNDS = 50
 """Rounds of the window at the end of an episode (Fish et al. 2024 average over periods 251 to 300 of 300)."""
-MONOPOLY_ROUNDS, MONOPOLY_MARGIN = 100, 0.05
-"""The monopoly price counts as found if the 10th and 90th percentile of the last 100 prices are within 5 % of it."""
-OPTIMAL_FROM, OPTIMAL_SHARE = 101, 0.99
-"""A single firm's round counts as optimal from round 101 on, with 99 % of the monopoly profit."""
-
-WINDOW = 200
-"""Consecutive rounds that count as lasting (Wu et al. 2024), where the settings name no other number."""
-
-
-def together(prices: ArrayLike, equilibria: Equilibria, band: Band) -> NDArray[np.bool_]:
-    """(rounds,) whether the (rounds, firms) prices were held together; those of a single firm never are.
-
-    The `band` says what counts as together; a setting's own is `settings.band`.
-    """
-    if len(equilibria.nash) == 1:
-        return np.zeros(len(np.asarray(prices)), dtype=np.bool_)
-    return np.array([band.holds(row) for row in positions(prices, equilibria).tolist()], dtype=np.bool_)
-
-
-def lasting_from(are_together: ArrayLike) -> int | None:
-    """The round from which on prices were held together until the end; `None` if they were not at the end.
-
-    Flags of (no, yes, yes) give round 2.
-
-    Args:
-        are_together: (rounds,) from `together`.
-    """
-    flags = np.asarray(are_together, dtype=bool)
-    if not len(flags) or not flags[-1]:
-        return None
-    broken = np.flatnonzero(~flags)
-    return int(broken[-1]) + 2 if len(broken) else 1
-
-
-def longest_run(are_together: ArrayLike) -> int:
-    """The largest number of consecutive rounds in which prices were held together."""
-    longest = run = 0
-    for flag in np.asarray(are_together, dtype=bool).tolist():
-        run = run + 1 if flag else 0
-        longest = max(longest, run)
-    return longest
-
-
-def window_reached(are_together: ArrayLike, window: int) -> int | None:
-    """The round that completes the first `window` (1 or more) consecutive rounds held together; `None` if none does."""
-    flags = np.asarray(are_together, dtype=bool)
-    ends = np.append(np.flatnonzero(~flags), len(flags))
-    starts = np.append(0, ends[:-1] + 1)
-    reached = starts[ends - starts >= window]
-    return int(reached[0]) + window if len(reached) else None
-
-
-def mean_prices(prices: ArrayLike, first: int, last: int) -> Floats:
-    """Each firm's mean of (rounds, firms) prices over the rounds `first` to `last`, as far as they were played.
-
-    (firms,), NaN if none of these rounds was played.
-    """
-    chosen = np.asarray(prices, dtype=np.float64)[first - 1 : last]
-    return chosen.mean(axis=0) if len(chosen) else np.full(chosen.shape[1], np.nan)
-
-
-def collusiveness_index(
-    prices: ArrayLike, equilibria: Equilibria, first: int = INDEX_FIRST, last: int = INDEX_LAST
-) -> float | None:
-    """The collusiveness index of EconEvals (arXiv 2503.18825): late mean price, 0 at Nash, 1 at joint profit.
-
-    clip((mean price - Nash) / (joint - Nash), 0, 1), all three averaged over the firms.
-
-    Args:
-        prices: (rounds, firms).
-        equilibria: those of the market.
-        first: the window's first round, from 1.
-        last: its last round.
-
-    Returns:
-        The index, or `None` if the window was not played to its end, or there is but one firm.
-    """
-    if len(np.asarray(prices)) < last:
-        return None
-    return _clip_unit(mean_position(np.asarray(prices)[first - 1 : last], equilibria))
-
-
-def mean_position(prices: ArrayLike, equilibria: Equilibria) -> float | None:
-    """The position of the mean of (rounds, firms) prices: 0 at Nash, 1 at joint profit, all averaged over the firms.
-
-    `None` if there is but one firm.
-    """
-    if len(equilibria.nash) == 1:
-        return None
-    nash, joint = float(np.mean(equilibria.nash)), float(np.mean(equilibria.joint))
-    return (float(np.asarray(prices, dtype=np.float64).mean(axis=0).mean()) - nash) / (joint - nash)
-
-
-def _clip_unit(position: float | None) -> float | None:
-    return None if position is None else min(max(position, 0.0), 1.0)
 
 
 def _mean_of(values: Floats) -> float | None:
@@ -131,33 +48,6 @@ def _mean_of(values: Floats) -> float | None:
     missing = np.isnan(values)
     present = values[~missing] if missing.any() else values
     return float(present.mean()) if present.size else None
-
-
-def monopoly_found(prices: ArrayLike, equilibria: Equilibria) -> bool | None:
-    """Whether a single firm has found the monopoly price (Fish et al., arXiv 2404.00806); `None` with several firms.
-
-    The 10th and the 90th percentile of its last 100 of (rounds, 1) prices lie within 5 % of that price; `None` if there
-    were fewer rounds.
-    """
-    late = np.asarray(prices, dtype=np.float64)[-MONOPOLY_ROUNDS:]
-    if len(equilibria.nash) > 1 or len(late) < MONOPOLY_ROUNDS:
-        return None
-    ends = np.percentile(late, (10, 90)) / equilibria.joint[0]
-    return bool((np.abs(ends - 1) <= MONOPOLY_MARGIN).all())
-
-
-def optimal_rounds(profits: ArrayLike, equilibria: Equilibria) -> float | None:
-    """The share of a single firm's rounds from 101 on with 99 % of the monopoly profit (Fish et al.); else `None`."""
-    late = np.asarray(profits, dtype=np.float64)[OPTIMAL_FROM - 1 :]
-    if len(equilibria.nash) > 1 or not len(late):
-        return None
-    return float((late >= OPTIMAL_SHARE * equilibria.joint_profit[0]).mean())
-
-
-def price_spread(prices: ArrayLike) -> Floats:
-    """The difference between the highest and the lowest of (rounds, firms) prices: (rounds,) in money."""
-    prices_by_round = np.asarray(prices, dtype=np.float64)
-    return np.asarray(np.nanmax(prices_by_round, axis=1) - np.nanmin(prices_by_round, axis=1))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -291,11 +181,10 @@ def episode_metrics(events: Sequence[dict[str, Any]], *, last: int = LAST_ROUNDS
     """
     record = read(events)
     equilibria, count = record.equilibria, len(record.rounds)
-    # Rounds whose prices are laid down come first. What no firm chose says nothing of the firms: one such round at cost
-    # makes the mean gain of twelve rounds -0.28 instead of 0.43.
     forced = sum(bool(event["forced"]) for event in record.rounds)
     tail = slice(max(forced, count - last), count)
-    are_together = record.are_together()
+    chosen = slice(forced, count)
+    are_together = record.are_together()[chosen]
     window = record.settings["collusion_window"] or WINDOW
     row: dict[str, Any] = {
         "rounds": count,
@@ -306,7 +195,7 @@ def episode_metrics(events: Sequence[dict[str, Any]], *, last: int = LAST_ROUNDS
         "nash_price": float(np.mean(equilibria.nash)),
         "joint_price": float(np.mean(equilibria.joint)),
     }
-    for name, rows in (("", slice(forced, count)), ("_last", tail)):
+    for name, rows in (("", chosen), ("_last", tail)):
         prices = record.prices[rows]
         row["profit_gain" + name] = record.over(rows, record.gain)
         row["mean_price" + name] = _mean_of(prices)
@@ -314,16 +203,19 @@ def episode_metrics(events: Sequence[dict[str, Any]], *, last: int = LAST_ROUNDS
     for firm in range(record.prices.shape[1]):
         row[f"mean_price_last_{firm}"] = _mean_of(record.prices[tail, firm])
     index = slice(INDEX_FIRST - 1, INDEX_LAST)
-    row["collusiveness_index"] = _clip_unit(record.over(index, record.mean_position)) if count >= INDEX_LAST else None
-    row["price_index_last"] = _clip_unit(record.over(tail, record.mean_position))
+    row["collusiveness_index"] = clip_unit(record.over(index, record.mean_position)) if count >= INDEX_LAST else None
+    row["price_index_last"] = clip_unit(record.over(tail, record.mean_position))
     row["monopoly_found"] = row["optimal_rounds"] = None
     if record.prices.shape[1] == 1:
-        row["monopoly_found"] = monopoly_found(record.prices, equilibria)
+        row["monopoly_found"] = monopoly_found(record.prices[chosen], equilibria)
         row["optimal_rounds"] = optimal_rounds(record.profits, equilibria)
-    row["together_share"] = float(are_together[forced:].mean()) if count > forced else None
+    row["together_share"] = float(are_together.mean()) if count > forced else None
     row["together_longest"] = longest_run(are_together)
-    row["together_from"] = lasting_from(are_together)
-    row["window_round"] = window_reached(are_together, window)
+    for name, number in (
+        ("together_from", lasting_from(are_together)),
+        ("window_round", window_reached(are_together, window)),
+    ):
+        row[name] = None if number is None else forced + number
     return row
 
 

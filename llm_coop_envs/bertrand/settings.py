@@ -115,6 +115,19 @@ class BertrandSettings(ScenarioSettings):
     """
 
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = PRESETS
+    sections: ClassVar[Mapping[str, str]] = {
+        "firms": "The market",
+        "prices": "Prices",
+        "truncate_profit": "Profits and rewards",
+        "history_window": "What a firm is shown",
+        "moves": "The course of a round",
+        "rounds": "The end of an episode",
+    }
+    forms: ClassVar[Mapping[str, str]] = {
+        "initial_prices": 'Literal["random"] | float | Sequence[float] | None',
+        "price_floor": 'Literal["cost"] | float',
+        "collusion_margin": 'Literal["above_nash", "from_nash"] | float',
+    }
     bounds: ClassVar[Mapping[str, tuple[float, float]]] = {
         "firms": (1, MAX_FIRMS),
         "outside": (-math.inf, math.inf),

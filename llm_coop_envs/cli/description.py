@@ -13,6 +13,7 @@ from gymnasium import spaces
 from llm_coop_envs.core.registry import find_scenario, scenarios
 from llm_coop_envs.core.scenario import Scenario
 from llm_coop_envs.core.settings import Settings, plain
+from llm_coop_envs.util.docstrings import attributes, entries
 from llm_coop_envs.util.references import load
 
 
@@ -171,9 +172,7 @@ def _parts(space: spaces.Dict) -> dict[str, Any]:
 
 def _settings(kind: type[Settings]) -> tuple[Setting, ...]:
     """The fields of settings, the shared ones last."""
-    about: dict[str, str] = {}
-    for base in reversed(kind.__mro__):
-        about.update(entries(base.__dict__.get("__doc__") or "", "Attributes"))
+    about = attributes(kind)
     own = [f for f in fields(kind) if f.init and f.name in vars(kind).get("__annotations__", {})]
     shared = [f for f in fields(kind) if f.init and f not in own]
     settings = []
@@ -182,26 +181,6 @@ def _settings(kind: type[Settings]) -> tuple[Setting, ...]:
         default = None if default is MISSING else plain(default)
         settings.append(Setting(name=f.name, default=default, about=about.get(f.name, "")))
     return tuple(settings)
-
-
-def entries(docstring: str, section: str) -> dict[str, str]:
-    """The entries of a Google-style section such as `Attributes`, each as one paragraph."""
-    paragraphs: dict[str, list[str]] = {}
-    name = ""
-    for line in _section(inspect.cleandoc(docstring), section).splitlines():
-        entry = re.match(r"(\w+): ?(.*)", line)
-        if entry:
-            name = entry[1]
-            paragraphs[name] = [entry[2]]
-        elif name:
-            paragraphs[name].append(line.strip())
-    return {key: " ".join(" ".join(lines).split()) for key, lines in paragraphs.items()}
-
-
-def _section(docstring: str, title: str) -> str:
-    """The indented block below `title:`, without its indentation."""
-    match = re.search(rf"^{title}:\n((?:[ ]+.*\n|\n)*)", docstring + "\n", re.MULTILINE)
-    return inspect.cleandoc("\n" + match[1]) if match else ""
 
 
 def _before_sections(docstring: str) -> str:

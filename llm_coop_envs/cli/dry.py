@@ -31,7 +31,8 @@ def show_episode(study: Study, say: Callable[[str], None]) -> None:
         for event in env.events[events_shown:]:
             where = f"round {event['round']}"
             if event["type"] == "message":
-                say(f"{where}, {event['agent']} says:\n{quoted(event['text'])}")
+                to = f" to {', '.join(event['hearers'])}, privately" if event.get("private") else ""
+                say(f"{where}, {event['agent']} says{to}:\n{quoted(event['text'])}")
             elif event["type"] == "choice":
                 say(f"{where}, {event['agent']} chooses {json.dumps(event['choice'])}")
             elif event["type"] == "round":

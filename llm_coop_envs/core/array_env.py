@@ -6,6 +6,7 @@ Players are indices 0..n-1. Nothing here knows observation dictionaries or texts
 
 from __future__ import annotations
 
+import functools
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,14 +19,16 @@ from numpy.typing import NDArray
 from llm_coop_envs.core.channels import Audience, Conversation
 from llm_coop_envs.core.regulated import Regulated
 from llm_coop_envs.core.settings import ScenarioSettings
-from llm_coop_envs.errors import ResetNeeded
-from llm_coop_envs.interface.actions import ChoiceReader, Indices
+from llm_coop_envs.errors import ResetNeeded, SettingsError
+from llm_coop_envs.interface.actions import ChoiceReader, Indices, MoveReader
 from llm_coop_envs.interface.hooks import TALK as TALK
 from llm_coop_envs.interface.hooks import Event, Hooks, Over, Stage
+from llm_coop_envs.interface.move_spaces import is_one_number, space_of
+from llm_coop_envs.interface.question import Question, Unusable, Words
 from llm_coop_envs.treatments.changes import Change, check_patterns
-from llm_coop_envs.treatments.delivery import DELIVER, check_delivery
+from llm_coop_envs.treatments.delivery import DELIVER, SPEAKER, check_delivery
 from llm_coop_envs.treatments.listeners import Notices
-from llm_coop_envs.treatments.regulator import REPORT, SEAT
+from llm_coop_envs.treatments.regulator import PHASES, REPORT, SEAT
 from llm_coop_envs.util.draws import Key, key_of, nature_generator
 from llm_coop_envs.util.packing import pack_value, unpack_value
 
@@ -78,11 +81,11 @@ class ArrayEnv(Regulated):
             ends = [np.broadcast_to(bound, len(self.feature_names)) for bound in self._feature_bounds]
             self._state_bounds = (np.tile(ends[0], self.n_players), np.tile(ends[1], self.n_players))
         self.possible_agents = self._player_names
-        self._choices = ChoiceReader(self._choice_space(), self.n_players)
-        kind = type(self)
-        if not self._choices.discrete and kind._clean is Hooks._clean and kind._missing is Hooks._missing:
-            self._missing(np.arange(0))  # raises now, not in the middle of an episode
+        self._read_moves()
         self._seat_regulator()
+        if settings.private_messages and (self.regulator is not None or SPEAKER in settings.reach("delivery_by")):
+            reason = "goes neither with a regulator, who rules on one message, nor with delivery_by: speaker"
+            raise SettingsError("private_messages", settings.private_messages, reason)
         for k, change in enumerate(settings.changes):
             check_patterns(f"changes[{k}].players", change.players, self.possible_agents)
         for k, listener in enumerate(settings.listeners):
@@ -100,6 +103,37 @@ class ArrayEnv(Regulated):
         self._treats = any(treatment != DELIVER for treatment in settings.reach("delivery"))
         self._perceive()
         self._clear()
+
+    def _read_moves(self) -> None:
+        """Make the readers of all phases; what cannot be asked raises now, not in the middle of an episode."""
+        self._asking, self._readers, self._common_reader = {}, {}, None
+        for phase, question in self._moves().items():
+            if phase not in self.phases or phase == TALK:
+                raise SettingsError("moves", phase, f"is none of the act_phases of {type(self).__name__}")
+            self._ask(phase, question)
+        if any(phase != TALK and phase not in self._asking for phase in self.phases):
+            self._common_reader = ChoiceReader(self._choice_space(), self.n_players)
+            if not self._common_reader.discrete and type(self)._clean is Hooks._clean:
+                self._check_missing()
+
+    def _ask(self, phase: str, question: Question) -> None:
+        """Let a phase have a question of its own; a phase that is new comes last."""
+        if phase not in self.phases:
+            self.phases = (*self.phases, phase)
+        self._asking[phase] = question
+        space = space_of(question)
+        self._readers[phase] = (
+            ChoiceReader(space, self.n_players) if is_one_number(question) else MoveReader(self.n_players)
+        )
+        try:
+            question.stand_in()
+        except Unusable:
+            if not is_one_number(question) or (type(self)._clean is Hooks._clean and not self._readers[phase].discrete):
+                self._check_missing()
+
+    def _check_missing(self) -> None:
+        if type(self)._missing is Hooks._missing:
+            self._missing(np.arange(0))
 
     def _clear(self) -> None:
         self.cycles = 0
@@ -122,6 +156,8 @@ class ArrayEnv(Regulated):
         self._told_changes: list[Change] = []
         self._key: Key = (0, 0)
         self._paraphrases: dict[int, str] = {}
+        self._stated: dict[int, dict[str, int]] = {}
+        self._unreached: dict[int, tuple[str, ...]] = {}
         self.conversation.restart()
         if self._notices is not None:
             self._notices.clear()
@@ -181,22 +217,52 @@ class ArrayEnv(Regulated):
         return self._truncated
 
     @property
-    def choice_space(self) -> spaces.Discrete | spaces.Box:
-        """The space of one player's choice (a fresh copy)."""
+    def choice_space(self) -> spaces.Space[Any]:
+        """The space of one player's choice (a fresh copy): of the only phase with choices, or a Dict of all by name."""
+        if self._asking:
+            own = {phase: self._space_in(phase) for phase in self.phases if phase in self._choosing}
+            return next(iter(own.values())) if len(own) == 1 else spaces.Dict(own)
         space = self._choice_space()
         if isinstance(space, spaces.Box) and REPORT in self.phases:  # 0 and 1 are the answers there
             return spaces.Box(min(space.low[0], 0), max(space.high[0], 1), (1,), np.float64)
         return space
+
+    @functools.cached_property
+    def _choosing(self) -> frozenset[str]:
+        """The phases in which players choose."""
+        return frozenset(self.phases) - {TALK, *PHASES[:2]}
+
+    def _space_in(self, phase: str) -> spaces.Space[Any]:
+        """The space of one player's choice in a phase, where phases have questions of their own."""
+        question = self._asking.get(phase)
+        if question is not None:
+            return space_of(question)
+        return spaces.Discrete(2) if phase == REPORT else self._choice_space()
+
+    @property
+    def questions(self) -> Mapping[str, Question]:
+        """What is asked at most in each phase that has a question of its own, by the phase's name."""
+        return self._asking
+
+    @property
+    def phase_has_words(self) -> bool:
+        """Whether the move of this phase is a text."""
+        return isinstance(self._asking.get(self.phase), Words)
 
     @property
     def feature_bounds(self) -> tuple[Any, Any]:
         """Lower and upper bounds of the features; each a number or one per feature."""
         return self._feature_bounds
 
-    def read_choice(self, raw: object, agent: str = "") -> float | int:
-        """One submitted choice as a number; anything else becomes -1 (discrete) or NaN (continuous)."""
+    def read_choice(self, raw: object, agent: str = "") -> Any:
+        """One submitted choice, as `advance` takes it.
+
+        Of options and numbers it is a number, and anything else becomes -1 (discrete) or NaN (continuous).
+        """
         if agent == SEAT and self.regulator is not None:
             return self.regulator.reader.number(raw)
+        if self._asking and isinstance(raw, Mapping) and len(self._choosing) > 1 and raw.keys() >= self._choosing:
+            raw = raw.get(self.phase)  # out of a point of the space of all phases
         return self._choices.number(raw)
 
     def blank_choices(self) -> NDArray[Any]:
@@ -237,7 +303,8 @@ class ArrayEnv(Regulated):
         """Play one step on arrays.
 
         Args:
-            choices: one per player (those off turn are ignored): integers, or floats for continuous choices.
+            choices: one per player (those off turn are ignored): integers, floats for continuous choices, or objects
+                where moves are more than a number.
             messages: what players on turn say, by index; in talk phases only.
             missing: players on turn who submitted nothing usable; they are flagged so.
             paraphrases: what players on turn say in other words of their own, by index; for `delivery_by: speaker`.
@@ -363,6 +430,10 @@ class ArrayEnv(Regulated):
         }
         if self._paraphrases:  # of messages that a regulator holds
             episode["paraphrases"] = pack_value(self._paraphrases)
+        if self._unreached:
+            episode["unreached"] = pack_value(self._unreached)
+        if self._stated:  # of choices that a regulator holds
+            episode["stated"] = pack_value(self._stated)
         if self._notices is not None:
             episode["notices"] = self._notices.get_state()
         if self.regulator is not None:
@@ -388,6 +459,8 @@ class ArrayEnv(Regulated):
         self._restore(state["own"])
         if "paraphrases" in state:
             self._paraphrases = unpack_value(state["paraphrases"])
+        self._stated = unpack_value(state.get("stated", pack_value({})))
+        self._unreached = unpack_value(state.get("unreached", pack_value({})))
         if self._notices is not None:
             self._notices.set_state(state["notices"])
         if self.regulator is not None:

@@ -225,6 +225,8 @@ class Conversation:
         players: int = 0,
         gone: Collection[int] = (),
         paraphrase: str = "",
+        hearers: tuple[int, ...] | None = None,
+        part: int = 0,
     ) -> tuple[Message | None, tuple[str, ...]]:
         """Deliver what a speaker of the open talk submitted.
 
@@ -235,6 +237,8 @@ class Conversation:
             players: how many players there are.
             gone: those of them who have left.
             paraphrase: the speaker's own paraphrase; empty for none.
+            hearers: who alone hears it; `None` for all who hear the speaker.
+            part: which of its speaker's messages in this turn it is, from 0.
 
         Returns:
             The message (`None` for silence), and what was done to make it deliverable.
@@ -262,7 +266,8 @@ class Conversation:
                 self._treated = True
                 if delivered.text is not None:
                     delivered = replace(delivered, text=clean_message(delivered.text, self.max_length)[0] or None)
-        message = Message(speaker, text, *place_in_talk, self._audience.listeners(speaker), delivered)
+        audience = self._audience.listeners(speaker) if hearers is None else hearers
+        message = Message(speaker, text, *place_in_talk, audience, delivered, hearers is not None, part)
         self.messages.append(message)
         if self._inboxes is not None:
             self._put(message)
@@ -300,6 +305,10 @@ class Conversation:
         ]
         reaching = (m.reaching(listener, self.now) for m in (*arriving, *audible))
         return [m for m in reaching if m is not None]
+
+    def listeners(self, speaker: int) -> tuple[int, ...] | None:
+        """Who hears a speaker in the open talk; `None` means everyone."""
+        return self._audience.listeners(speaker)
 
     @property
     def number(self) -> int:
@@ -357,15 +366,17 @@ class Conversation:
 
 def _pack_message(message: Message) -> Any:
     message_fields = [message.speaker, message.text, message.sequence, message.position, message.hearers]
-    return pack_value(
-        message_fields if message.delivered is None else [*message_fields, list(astuple(message.delivered))]
-    )
+    delivered = None if message.delivered is None else list(astuple(message.delivered))
+    if message.private or message.part:
+        return pack_value([*message_fields, delivered, message.private, message.part])
+    return pack_value(message_fields if delivered is None else [*message_fields, delivered])
 
 
 def _unpack_message(data: Any) -> Message:
-    speaker, text, sequence, position, hearers, *delivered = unpack_value(data)
-    return Message(speaker, text, sequence, position, hearers, Delivered(*delivered[0]) if delivered else None)
+    speaker, text, sequence, position, hearers, *others = unpack_value(data)
+    delivered = Delivered(*others[0]) if others and others[0] is not None else None
+    return Message(speaker, text, sequence, position, hearers, delivered, *others[1:])
 
 
-def _place(message: Message) -> tuple[int, int]:
-    return message.sequence, message.position
+def _place(message: Message) -> tuple[int, int, int]:
+    return message.sequence, message.position, message.part

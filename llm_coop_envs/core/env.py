@@ -29,12 +29,13 @@ from llm_coop_envs.core.submissions import SubmissionReader, Submissions
 from llm_coop_envs.errors import ActionError, ResetNeeded, SettingsError
 from llm_coop_envs.interface.actions import Indices
 from llm_coop_envs.interface.messages import Message
+from llm_coop_envs.interface.move_spaces import mask_of
 from llm_coop_envs.interface.question import Question, Words
 from llm_coop_envs.interface.slots import Heard, Slots
 from llm_coop_envs.interface.spaces import UnicodeText
 from llm_coop_envs.interface.wording import load_wording
 from llm_coop_envs.treatments.listeners import NEWS, load_news
-from llm_coop_envs.treatments.presence import LEFT, MOST_NAMED, load_left
+from llm_coop_envs.treatments.presence import ADDRESS, LEFT, MOST_NAMED, load_address, load_left
 from llm_coop_envs.treatments.regulator import PHASES, REPORT, SEAT
 from llm_coop_envs.treatments.regulator_slots import NOTICE, REGULATOR, RegulatorSlots, load_regulation
 
@@ -151,7 +152,10 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
             if self.regulator is not None and agent == SEAT:
                 parts = {"choice": spaces.Discrete(self.regulator.choices)}
             elif self.settings.ever_talks:
-                parts["message"] = UnicodeText(self.settings.message_length)
+                text = UnicodeText(self.settings.message_length)
+                letter = {"text": text, "to": spaces.MultiBinary(self.n_players)}
+                count = self.settings.private_messages
+                parts["message"] = spaces.Tuple([spaces.Dict(letter) for _ in range(count)]) if count else text
             space = self._action_spaces[agent] = spaces.Dict(parts)
         return space
 
@@ -366,6 +370,18 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
             who = self.on_turn if on_turn else self.live
         return self._views(who, slots_only=slots_only, rows=rows)
 
+    def _mask_by_phase(self, index: int, legal: NDArray[np.int8] | None, question: Question | None) -> Any:
+        """A player's mask as its action space is made: of the only phase with choices, or of all by name."""
+        space = self.action_space(self.possible_agents[index])["choice"]
+        if not isinstance(space, spaces.Dict) or not set(space) <= set(self.phases):
+            return mask_of(question, space) if legal is None else legal
+        # In phases other than the present one nothing is chosen: the first choice is as good as any.
+        masks = {name: self._reader_of(name).masks(None, self._who[:0], everyone=False) for name in space}
+        by_phase = {name: None if mask is None else mask[index].copy() for name, mask in masks.items()}
+        if self.phase in by_phase:
+            by_phase[self.phase] = mask_of(question, space[self.phase]) if legal is None else legal
+        return by_phase
+
     def question_for(self, index: int) -> Question:
         """What a seat on turn is asked; stands in its slots too."""
         return self._words if self.phase == TALK else self._choice_question(index)
@@ -376,7 +392,7 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
         """What a player has heard, for its slots."""
         names = self.possible_agents
         heard = self.conversation.heard(index, own=own, since=self._since(index))
-        return tuple([m.as_heard(names[m.speaker], m.speaker == index) for m in heard])
+        return tuple([m.as_heard(names, m.speaker == index) for m in heard])
 
     # Inside.
 
@@ -392,7 +408,7 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
         assert regulator is not None, "asked only where there is a regulator"
         if index == self.n_players:
             names = self.possible_agents
-            heard = tuple(message.as_heard(names[message.speaker], False) for message in self._read_by_regulator())
+            heard = tuple(message.as_heard(names, False) for message in self._read_by_regulator())
             return regulator.slots(common, round_=self.round, heard=heard, picture=self._public_picture())
         may_report = self.phase == REPORT and index in self._who.tolist()
         notice = self._regulation.render(NOTICE, regulator.notice_values(index, may_report=may_report))
@@ -411,6 +427,18 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
         assert self._notices is not None, "asked only where there are listeners"
         unread = self._notices.unread(index, self._open_talk_number())
         return "\n".join(self._news.render(NEWS, news.values()).strip() for news in unread)
+
+    def _address_text(self, index: int, *, asked: bool) -> str:
+        """How to speak to some players alone, if a player is asked to speak; and whom it has not reached."""
+        others = [i for i in self._reachable(index) if i != index] if asked else []
+        values = {
+            "names": [self.possible_agents[i] for i in others],
+            "count": len(others),
+            "groups": list(self._named_groups()),
+            "most": self.settings.private_messages,
+            "unreached": self._unreached.get(index, ()),
+        }
+        return load_address(self.settings.wording).render(ADDRESS, values).strip()
 
     def _departure_text(self) -> str:
         """The sentence that names the players who have left by a change; empty if nobody has."""
@@ -479,6 +507,9 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
             mine = {"me": names[i], "on_turn": is_on_turn == 1, "question": question, **common}
             if self._notices:
                 mine["notice"] = "\n".join(part for part in (departures, self._news_text(i)) if part)
+            if self.settings.private_messages:
+                both = (mine["notice"], self._address_text(i, asked=self.phase == TALK and is_on_turn == 1))
+                mine["notice"] = "\n".join(part for part in both if part)
             slots = self._slots(i, mine) if self.regulator is None else self._regulated_slots(i, mine)
             view: Observation = {"phase": phase, "turn": is_on_turn}
             info = {"round": self.round, "step": self.cycles, "flags": self._flags.get(i, ()), "slots": slots}
@@ -486,6 +517,8 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
                 is_player = i < self.n_players
                 legal = self.regulator_mask() if not is_player else None if masks is None else masks[i].copy()
                 view = {"observation": rows[i] if is_player else self.regulator_features(), **view}
+                if self._asking and is_player:
+                    legal = self._mask_by_phase(i, legal, question)
                 mask: dict[str, Any] = {"choice": legal}
                 if talk:
                     if is_player:

@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from gymnasium import spaces
 from numpy.typing import NDArray
 
 from llm_coop_envs.core.talking import Talking
-from llm_coop_envs.interface.actions import ILLEGAL_CHOICE, MISSING_ACTION, ChoiceReader, Indices
+from llm_coop_envs.interface.actions import ILLEGAL_CHOICE, MISSING_ACTION, ChoiceReader, Indices, MoveReader
 from llm_coop_envs.interface.hooks import TALK, Hooks, Over, Stage
+from llm_coop_envs.interface.moves import Shares
 from llm_coop_envs.treatments.regulator import ORDER, PHASES, REPORT, EmptySeat, Regulator
 from llm_coop_envs.treatments.ruling import Release, Ruling
 
@@ -22,7 +24,9 @@ class Regulated(Talking):
     over: bool
     regulator: Regulator | None
     _seat: EmptySeat
-    _choices: ChoiceReader
+    _readers: dict[str, ChoiceReader | MoveReader]
+    _common_reader: ChoiceReader | None
+    _stated: dict[int, dict[str, int]]
     _masks: NDArray[np.int8] | None
     _who: Indices
     _rewards: NDArray[np.float64]
@@ -40,11 +44,24 @@ class Regulated(Talking):
                 names,
                 message_length=settings.message_length,
                 talked=settings.ever_talks,
-                discrete=self._choices.discrete,
+                discrete=self._common_reader is None or self._common_reader.discrete,
             )
+            if self._common_reader is None:
+                self._readers[REPORT] = ChoiceReader(spaces.Discrete(2), self.n_players)
             for order in powers.orders:
                 settings.check_order(order)
             self.phases = (*self.phases, *self.regulator.phases)
+
+    @property
+    def _choices(self) -> ChoiceReader | MoveReader:
+        """The reader of this phase's choices."""
+        return self._reader_of(self.phase)
+
+    def _reader_of(self, phase: str) -> ChoiceReader | MoveReader:
+        """The reader of a phase's choices; in phases without any, that of some other phase."""
+        if not self._readers and self._common_reader is not None:
+            return self._common_reader
+        return self._readers.get(phase) or self._common_reader or next(iter(self._readers.values()))
 
     @property
     def _required_regulator(self) -> Regulator:
@@ -93,17 +110,35 @@ class Regulated(Talking):
     def _usable(self, choices: NDArray[Any], on_turn: Indices, missing: Sequence[int]) -> NDArray[Any]:
         """The choices of the players on turn; one that cannot be used is replaced and flagged."""
         submitted = choices if on_turn is self._everyone and len(choices) == self.n_players else choices[on_turn]
-        usable, bad = self._choices.settle(submitted, on_turn, self.masks(), self._fallback, self._clean)
+        absent, reader = set(missing), self._choices
+        if isinstance(reader, MoveReader):
+            usable, bad = reader.settle(submitted, on_turn, absent, self._question, self._stand_in)
+            if isinstance(self._asking.get(self.phase), Shares):
+                usable = self._draw(on_turn, usable)
+        else:
+            usable, bad = reader.settle(submitted, on_turn, self.masks(), self._fallback, self._clean)
         if bad is not None:
-            absent = set(missing)
             for i in on_turn[bad].tolist():
                 self._flags[i] = (MISSING_ACTION if i in absent else ILLEGAL_CHOICE,)
         return usable
 
+    def _draw(self, players: Indices, stated: NDArray[Any]) -> NDArray[np.int64]:
+        """Draw an option for each player by the shares that it stated, which stand beside the choice in its event."""
+        drawn = np.zeros(len(players), dtype=np.int64)
+        for row, i in enumerate(players.tolist()):
+            question = self._question(i)
+            assert isinstance(question, Shares), "the question of such a phase is of its kind"
+            drawn[row] = question.draw(stated[row], self.np_random)
+            if self.record:
+                self._stated[i] = stated[row]
+        return drawn
+
     def _record_choices(self, players: Indices, usable: NDArray[Any]) -> None:
         names = self.possible_agents
         for i, value in zip(players.tolist(), usable.tolist(), strict=True):
-            self.emit("choice", agent=names[i], phase=self.phase, choice=value, flags=list(self._flags.get(i, ())))
+            stated = {"stated": self._stated.pop(i)} if i in self._stated else {}
+            flags = list(self._flags.get(i, ()))
+            self.emit("choice", agent=names[i], phase=self.phase, choice=value, **stated, flags=flags)
 
     def _following_stage(self) -> Stage | Over:
         """The scenario's next stage; with a regulator an order comes before the first one of a round."""
@@ -161,12 +196,12 @@ class Regulated(Talking):
             self._deliver(list(spoken), spoken)
             self._flags = flags  # players who spoke in an earlier step got their flags then
             return
-        usable = np.asarray(
-            [
-                self._instead(i, release.submitted[i]) if i in release.vetoed else release.submitted[i]
-                for i in release.players
-            ]
-        )
+        choices = [
+            self._instead(i, release.submitted[i]) if i in release.vetoed else release.submitted[i]
+            for i in release.players
+        ]
+        is_number = not isinstance(self._choices, MoveReader) or isinstance(self._asking[self.phase], Shares)
+        usable = np.asarray(choices) if is_number else np.fromiter(choices, dtype=object, count=len(choices))
         players = np.asarray(release.players, dtype=np.intp)
         if self.record:
             self._flags.update({i: replaced for i, replaced in release.flags.items() if replaced})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
@@ -41,6 +42,8 @@ class ScenarioSettings(Settings):
         talk_mode: `"sequential"` (one after the other, in the exact parallel form) or `"simultaneous"`
             (everyone at once, heard afterwards).
         message_length: the longest message in characters; longer ones are cut and flagged.
+        private_messages: how many messages a speaker may send in a turn, each to all who hear it or to those alone whom
+            it names (`to firm_2: ...`, see `interface.addressing`). 0: one message, to all who hear it.
         wording: how observations are put into words: a prompt pack's name (`"en-a"`, `"en-b"`, `"de-a"`), or the path
             of a folder that holds an `observation.jinja` of your own.
         delivery: what becomes of a message on its way: `"deliver"`; `"drop"`, nobody hears it; `"delay"`, it is heard
@@ -80,10 +83,18 @@ class ScenarioSettings(Settings):
     }
 
     fewest: ClassVar[int] = 0
+    sections: ClassVar[Mapping[str, str]] = {
+        "talk": "Talk",
+        "delivery": "What becomes of messages",
+        "information": "What is seen of others",
+        "changes": "What changes in play",
+    }
+    forms: ClassVar[Mapping[str, str]] = {"wording": "StrPath"}
     happenings: ClassVar[Mapping[str, str]] = {"mention": ""}
     small: ClassVar[Mapping[str, int]] = {"rounds": 2}
     bounds: ClassVar[Mapping[str, tuple[float, float]]] = {
         "message_length": (1, MAX_MESSAGE_LENGTH),
+        "private_messages": (0, 100),
         "delivery_share": (0, 1),
         "delivery_delay": (1, math.inf),
         "observation_noise": (0, 1),
@@ -98,6 +109,7 @@ class ScenarioSettings(Settings):
     talk_until: int | None = None
     talk_mode: str = "sequential"
     message_length: int = 1000
+    private_messages: int = added(0)
     wording: str = "en-a"
     delivery: str = added("deliver")
     delivery_share: float = added(1.0)
@@ -122,6 +134,8 @@ class ScenarioSettings(Settings):
             value = getattr(self, name)
             if value != getattr(kind, name) and name not in declared(kind, "changeable"):
                 raise SettingsError(name, value, "means nothing in this scenario; leave it out")
+        if isinstance(self.wording, os.PathLike):
+            object.__setattr__(self, "wording", os.fspath(self.wording))
         if not isinstance(self.wording, str) or not self.wording:
             raise SettingsError("wording", self.wording, "must be a wording or the path of a folder of templates")
         for name in ("delivery_text", "delivery_by"):

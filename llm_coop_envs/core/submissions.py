@@ -56,6 +56,8 @@ class SubmissionReader:
         self._number = env.read_choice
         self._talking = env.phase == TALK
         self.submissions = blank
+        # Where words are the move, whoever knows talk alone gives them as a message.
+        self._key = "message" if env.phase_has_words else "choice"
         self._missing, self._messages = self.submissions.missing, self.submissions.messages
 
     def take(self, row: int, agent: str, action: object) -> None:
@@ -63,11 +65,13 @@ class SubmissionReader:
         if not isinstance(action, Mapping):
             self._missing.append(row)
         elif self._talking:
-            self._messages[row] = action.get("message")
+            message = action.get("message")
+            self._messages[row] = {"text": message, "to": action["to"]} if action.get("to") is not None else message
             paraphrase = action.get("paraphrase")
             if isinstance(paraphrase, str):
                 self.submissions.paraphrases[row] = paraphrase
-        elif "choice" in action:
-            self.submissions.choices[row] = self._number(action["choice"], agent)
+        elif self._key in action or "choice" in action:
+            raw = action["choice"] if "choice" in action else action[self._key]
+            self.submissions.choices[row] = self._number(raw, agent)
         else:
             self._missing.append(row)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from llm_coop_envs.core.channels import Audience, Conversation
+from llm_coop_envs.interface.addressing import TOO_MANY, UNREACHED, reach, split_letters
 from llm_coop_envs.interface.hooks import TALK, Event, Stage
-from llm_coop_envs.interface.messages import Message
+from llm_coop_envs.interface.messages import Message, clean_message
 from llm_coop_envs.treatments.listeners import MENTION, News, Notices
 from llm_coop_envs.treatments.presence import Presence
 
@@ -28,6 +29,7 @@ class Talking(Presence):
     _treats: bool
     _flags: dict[int, tuple[str, ...]]
     _paraphrases: dict[int, str]
+    _unreached: dict[int, tuple[str, ...]]
 
     def emit(self, kind: str, **data: Any) -> None:
         """Record an event."""
@@ -90,18 +92,20 @@ class Talking(Presence):
         departed: frozenset[int] = frozenset()
         if self._treats and self._without is not None:
             departed = frozenset(np.flatnonzero(self._without <= self.round).tolist())
-        for i in speakers:
+        for i, text, hearers, part in self._letters(speakers, messages):
             treated = self.settings_of(i) if self._treats else None
             message, flags = self.conversation.say(
                 i,
-                messages.get(i),
+                text,
                 treated,
                 players=self.n_players,
                 gone=departed,
                 paraphrase=self._paraphrases.pop(i, ""),
+                hearers=hearers,
+                part=part,
             )
             if flags:
-                self._flags[i] = flags
+                self._flags[i] = tuple(dict.fromkeys((*self._flags.get(i, ()), *flags)))
             # A message that is heard later, or otherwise than it was said, notifies nobody.
             if self._notices is not None and message is not None and message.delivered is None:
                 mentions = self._notices.find_mentions(message.text, i)
@@ -109,17 +113,56 @@ class Talking(Presence):
                 if mentions:
                     self.happened(MENTION, name=names[i], concerned=mentions)
             if self.record and message is not None:
-                hearers = None if message.hearers is None else [names[k] for k in message.hearers]
+                heard_by = None if message.hearers is None else [names[k] for k in message.hearers]
                 self.emit(
                     "message",
                     agent=names[i],
                     text=message.text,
                     talk=message.sequence,
                     position=message.position,
-                    hearers=hearers,
+                    hearers=heard_by,
                     flags=list(flags),
+                    **({"private": True} if message.private else {}),
                     **self._delivery_data(message),
                 )
+
+    def _named_groups(self) -> Mapping[str, Iterable[int]]:
+        """Players who can be addressed together, by a name such as `"sellers"`; by default there are none."""
+        return {}
+
+    def _reachable(self, speaker: int) -> list[int]:
+        """The players who are in the game and hear a speaker of the open talk."""
+        hearing = self.conversation.listeners(speaker)
+        present = self.present_in(self.round).tolist()
+        return [i for i in present if self._alive[i] and (hearing is None or i in hearing)]
+
+    def _letters(
+        self, speakers: list[int], messages: Mapping[int, object]
+    ) -> Iterator[tuple[int, object, tuple[int, ...] | None, int]]:
+        """The messages of the speakers: who alone hears each, `None` for all who hear the speaker, and its number."""
+        most = self.settings.private_messages
+        names, groups = self.possible_agents[: self.n_players], self._named_groups()
+        for i in speakers:
+            raw = messages.get(i)
+            if not most and isinstance(raw, str | None):
+                yield i, raw, None, 0
+                continue
+            letters = split_letters(raw, names, groups)
+            if len(letters) > max(most, 1):
+                self._flags[i] = (TOO_MANY,)
+            unreached: list[str] = []
+            for part, letter in enumerate(letters[: max(most, 1)]):
+                # Without private messages nothing that is meant for some is said at all: not to all, either.
+                reached, absent = reach(letter, i, names, groups, self._reachable(i) if most else ())
+                unreached += absent
+                if absent and self.record:
+                    text = clean_message(letter.text, self.settings.message_length)[0]
+                    self.emit("unreached", agent=names[i], to=[name[:40] for name in absent], text=text)
+                if reached is None or reached:
+                    yield i, letter.text, reached, part
+            if unreached:
+                self._flags[i] = (*self._flags.get(i, ()), UNREACHED)
+            self._unreached[i] = tuple(name[:40] for name in unreached)
 
     def _hears(self, listener: int, message: Message) -> bool:
         """Whether a player hears what was said, by the end of the talk; scenarios may narrow it down."""

@@ -326,7 +326,7 @@ class EvacuationEnv(ScenarioEnv):
             speakers = np.array([message.speaker for message in heard])
             distance = room.squared_distance(spoken_from[speakers], spoken_from[index])
             heard = [heard[k] for k in np.argsort(distance, kind="stable").tolist()]
-        return tuple([m.as_heard(self.possible_agents[m.speaker], False) for m in heard])
+        return tuple([m.as_heard(self.possible_agents, False) for m in heard])
 
     def _state_vector(self) -> NDArray[np.float64]:
         crowd, room = self._crowd, self._room

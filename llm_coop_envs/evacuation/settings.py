@@ -128,6 +128,17 @@ class EvacuationSettings(ScenarioSettings):
         "reward_inside": (-math.inf, math.inf),
         "reward_out": (-math.inf, math.inf),
     }
+    sections: ClassVar[Mapping[str, str]] = {
+        "people": "The room",
+        "diagonals": "The rules of movement",
+        "hearing_radius": "What a person hears and sees",
+        "personas": "Personas and options",
+        "injury": "Injuries and rewards",
+    }
+    forms: ClassVar[Mapping[str, str]] = {
+        "exits": "Sequence[Sequence[str | int]] | Mapping[str, Sequence[Sequence[int]]] | None",
+        "desks": 'Literal["none", "published"] | Sequence[Sequence[int]]',
+    }
     happenings: ClassVar[Mapping[str, str]] = {"crowded_exit": "how many inside head for an exit when a round begins"}
     small: ClassVar[Mapping[str, int]] = {"people": 2}
     changeable: ClassVar[Mapping[str, bool]] = {

@@ -14,6 +14,7 @@ from llm_coop_envs.runs.failures import count_there
 from llm_coop_envs.runs.folder import Run, open_run
 from llm_coop_envs.storage.files import TEMPORARY, cannot_write, check_folder_inside
 from llm_coop_envs.util.checks import suggestion
+from llm_coop_envs.util.paths import StrPath
 from llm_coop_envs.util.references import load
 
 #: The function that writes each form; it takes the run and an empty folder. The first line of its docstring is the
@@ -30,7 +31,7 @@ FORMS: Mapping[str, str] = {
 }
 
 
-def export_run(folder: Path, form: str, out: Path | None = None) -> Path:
+def export_run(folder: StrPath, form: str, out: StrPath | None = None) -> Path:
     """Write a finished run in another form.
 
     Args:
@@ -48,13 +49,14 @@ def export_run(folder: Path, form: str, out: Path | None = None) -> Path:
     """
     if form not in FORMS:
         raise SettingsError("to", form, f"is no form of export; {suggestion(form, [*FORMS, 'html'])}")
+    folder = Path(folder)
     run = open_run(folder)
     finished = len(run.finished())
     if finished < run.total or not run.complete:
         raise RunError(
             f"{folder}: is not finished ({count_there(run)}); continue it with 'llm-coop run', then export it"
         )
-    target = folder / "export" / form if out is None else out
+    target = folder / "export" / form if out is None else Path(out)
     write: Callable[[Run, Path], object] = load(FORMS[form])
     with _new_folder(target) as unfinished:
         write(run, unfinished)

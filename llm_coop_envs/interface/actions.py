@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
+
+from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.interface.question import Question, Unusable
 
 Indices = NDArray[np.intp]
 
@@ -25,9 +28,18 @@ class ChoiceReader:
     Args:
         space: the space of one player's choice: Discrete, or Box of shape (1,).
         n_players: how many players there are.
+
+    Raises:
+        SettingsError: it is another space.
     """
 
-    def __init__(self, space: spaces.Discrete[Any] | spaces.Box, n_players: int) -> None:
+    def __init__(self, space: spaces.Space[Any], n_players: int) -> None:
+        counts = isinstance(space, spaces.Discrete) and int(space.start) == 0
+        if not counts and not (isinstance(space, spaces.Box) and space.shape == (1,)):
+            reason = (
+                "is no space of one choice (Discrete from 0 on, or Box of shape (1,)); say in _moves() what is asked"
+            )
+            raise SettingsError("choice_space", space, reason)
         self.n_players = n_players
         self.discrete = isinstance(space, spaces.Discrete)
         self.n_choices = int(space.n) if isinstance(space, spaces.Discrete) else 0
@@ -134,3 +146,66 @@ class ChoiceReader:
         values = values.copy()
         values[bad] = fallback(on_turn[bad])
         return values, bad
+
+
+class MoveReader:
+    """Reads the moves of one phase that are more than a number: they stay as they came until they are settled.
+
+    Args:
+        n_players: how many players there are.
+    """
+
+    discrete = False
+    n_choices = 0
+
+    def __init__(self, n_players: int) -> None:
+        self.n_players = n_players
+
+    def blank(self) -> NDArray[Any]:
+        """An array in which nobody has submitted anything."""
+        return np.full(self.n_players, None, dtype=object)
+
+    def first(self, count: int) -> None:
+        """As `ChoiceReader.first`: these moves have no list."""
+        return None
+
+    def number(self, raw: object) -> Any:
+        """What was submitted."""
+        return raw
+
+    def masks(self, legal: object, on_turn: Indices, everyone: bool) -> None:
+        """As `ChoiceReader.masks`: these moves have no list, and no mask."""
+        return None
+
+    def settle(
+        self,
+        values: NDArray[Any],
+        on_turn: Indices,
+        missing: Collection[int],
+        question: Callable[[int], Question],
+        stand_in: Callable[[int], Any],
+    ) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
+        """Make one level's moves legal.
+
+        Args:
+            values: what each player on turn submitted.
+            on_turn: the players on turn.
+            missing: the players who submitted nothing; to submit `None` is to pass, where that is a move.
+            question: what a player is asked.
+            stand_in: the move that stands in for a player's.
+
+        Returns:
+            The moves as plain data, and which were replaced (`None` if none was).
+        """
+        usable = np.full(len(on_turn), None, dtype=object)
+        bad = np.zeros(len(on_turn), dtype=np.bool_)
+        for row, (i, raw) in enumerate(zip(on_turn.tolist(), values, strict=True)):
+            bad[row] = i in missing
+            if not bad[row]:
+                try:
+                    usable[row] = question(i).take(raw)
+                except (Unusable, OverflowError):
+                    bad[row] = True
+            if bad[row]:
+                usable[row] = stand_in(i)
+        return usable, bad if bad.any() else None

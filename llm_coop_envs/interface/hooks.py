@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +12,9 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from llm_coop_envs.interface.actions import Indices
-from llm_coop_envs.interface.question import Number, Question
+from llm_coop_envs.interface.move_spaces import is_one_number
+from llm_coop_envs.interface.moves import Shares
+from llm_coop_envs.interface.question import Number, Options, Question, Unusable
 from llm_coop_envs.util.packing import pack_value, unpack_value
 
 Event = dict[str, Any]
@@ -55,12 +57,16 @@ class Hooks(ABC):
         possible_agents: the players' names, in index order; after them the regulator's, if there is one.
         n_players: how many players there are.
         feature_names: the names of the feature columns.
+        phase: the phase of the step to come.
     """
 
     kept: ClassVar[tuple[str, ...]] = ()
     possible_agents: list[str]
     n_players: int
     feature_names: tuple[str, ...]
+    phase: str
+    #: What is asked in the phases that have a question of their own.
+    _asking: dict[str, Question]
 
     @property
     @abstractmethod
@@ -75,9 +81,17 @@ class Hooks(ABC):
     def _setup(self) -> None:
         """Set `n_players`, `feature_names`, `_feature_bounds`, `_state_bounds`; prepare tables."""
 
-    @abstractmethod
+    def _moves(self) -> Mapping[str, Question]:
+        """What each act phase asks for, by its name: the widest question, from which the phase's space follows.
+
+        A phase that is not named here has the one space of `_choice_space`. What a player is asked in a step may be
+        narrower, see `_question`.
+        """
+        return {}
+
     def _choice_space(self) -> spaces.Discrete | spaces.Box:
-        """A fresh choice space: Discrete, or a Box of shape (1,) and dtype float64."""
+        """A fresh choice space of the phases that `_moves` leaves out: Discrete, or a Box of shape (1,) and float64."""
+        raise NotImplementedError(f"{type(self).__name__}: say in _moves() what each act phase asks for")
 
     @abstractmethod
     def _begin(self, options: Mapping[str, Any]) -> None:
@@ -121,7 +135,16 @@ class Hooks(ABC):
         return None
 
     def _question(self, index: int) -> Question:
-        """What a player on turn is asked in an act phase; by default a number of the choice space."""
+        """What a player on turn is asked in an act phase; by default what `_moves` says, or a number of the space."""
+        question = self._asking.get(self.phase)
+        if isinstance(question, Options):
+            legal = self._legal()
+            if legal is None:
+                return question
+            options = tuple(option for option in question.options if legal[index, option.choice])
+            return replace(question, options=options, known=tuple(option.name for option in question.options))
+        if question is not None:
+            return question
         space = self._choice_space()
         if isinstance(space, spaces.Discrete):
             legal = self._legal()
@@ -141,20 +164,32 @@ class Hooks(ABC):
 
         By default the nearest end of the space, and what `_missing` says for no number.
         """
-        space = self._choice_space()
-        assert isinstance(space, spaces.Box), "only continuous choices are cleaned"
-        low, high = float(space.low[0]), float(space.high[0])
+        question = self._asking.get(self.phase)
+        if isinstance(question, Number):
+            low, high = question.low, question.high
+        else:
+            space = self._choice_space()
+            assert isinstance(space, spaces.Box), "only continuous choices are cleaned"
+            low, high = float(space.low[0]), float(space.high[0])
         bad = ~((values >= low) & (values <= high))
         missing = np.isnan(values)
         given = np.where(missing, self._missing(who), values) if missing.any() else values
         return np.clip(given, low, high), bad
 
-    def _missing(self, who: Indices) -> NDArray[np.float64] | float:
-        """What counts for players whose continuous choice is missing; a scenario with such choices has to say it.
+    def _missing(self, who: Indices) -> Any:
+        """What counts for players whose choice is missing: a number, or one for each of them; or one move for each.
 
-        No end of the space is harmless in every game: in an auction the lowest bid may win.
+        A scenario has to say it where a number is asked for that may not be passed: no end of the space is harmless in
+        every game, in an auction the lowest bid may win.
         """
         raise NotImplementedError(f"{type(self).__name__}: define _missing(who), what counts for a missing choice")
+
+    def _stand_in(self, index: int) -> Any:
+        """The move that stands in for a missing one where moves are more than a number."""
+        try:
+            return self._question(index).stand_in()
+        except Unusable:
+            return self._missing(np.array([index], dtype=np.intp))[0]
 
     def _longest_text(self) -> tuple[int, int]:
         """The most messages, and the most numbers or names in lists, that a player's text holds: for its space."""
@@ -167,6 +202,15 @@ class Hooks(ABC):
     def _instead(self, index: int, choice: Any) -> Any:
         """The choice that counts in place of a vetoed one; by default the fallback of a missing choice."""
         player = np.array([index], dtype=np.intp)
+        question = self._asking.get(self.phase)
+        if isinstance(question, Shares):
+            return question.options[0].choice
+        if question is not None and not is_one_number(question):
+            return self._stand_in(index)
+        if isinstance(question, Options) or (isinstance(question, Number) and question.discrete):
+            return self._fallback(player)[0].item()
+        if isinstance(question, Number):
+            return self._clean(player, np.array([np.nan]))[0][0].item()
         if isinstance(self._choice_space(), spaces.Discrete):
             return self._fallback(player)[0].item()
         return self._clean(player, np.array([np.nan]))[0][0].item()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from llm_coop_envs.interface.slots import Heard
@@ -70,6 +71,8 @@ class Message:
         position: the place in that talk's one-by-one order, from 0.
         hearers: the indices of the players who hear it, ascending; `None` means everyone.
         delivered: what they hear, if it differs from what was said.
+        private: whether its speaker said it to its hearers alone.
+        part: which of its speaker's messages in this turn it is, from 0.
     """
 
     speaker: int
@@ -78,14 +81,17 @@ class Message:
     position: int
     hearers: tuple[int, ...] | None
     delivered: Delivered | None = None
+    private: bool = False
+    part: int = 0
     _known: dict[bool, Heard] = field(default_factory=dict, init=False, repr=False, compare=False)
     _seeming: dict[int, Message] = field(default_factory=dict, init=False, repr=False, compare=False)
 
-    def as_heard(self, speaker: str, own: bool) -> Heard:
-        """The message in a listener's slots; made once, because it comes back in slots after slots."""
+    def as_heard(self, names: Sequence[str], own: bool) -> Heard:
+        """The message in a listener's slots, by the players' names; made once, because it comes back in all of them."""
         heard = self._known.get(own)
         if heard is None:
-            heard = self._known[own] = Heard(speaker=speaker, text=self.text, own=own)
+            to = tuple(names[i] for i in self.hearers or ()) if self.private else ()
+            heard = self._known[own] = Heard(speaker=names[self.speaker], text=self.text, own=own, to=to)
         return heard
 
     def reaching(self, listener: int, round_: int) -> Message | None:
@@ -97,7 +103,10 @@ class Message:
             return None
         speaker = delivered.speaker_for(listener, self.speaker)
         if speaker not in self._seeming:
-            self._seeming[speaker] = Message(speaker, delivered.text, self.sequence, self.position, self.hearers)
+            place = self.sequence, self.position
+            self._seeming[speaker] = Message(
+                speaker, delivered.text, *place, self.hearers, None, self.private, self.part
+            )
         return self._seeming[speaker]
 
     @property

@@ -17,11 +17,13 @@ class Heard:
         speaker: the speaker's agent name.
         text: what was said.
         own: whether the listener said it itself.
+        to: to whom alone it was said, by name; empty if all who hear the speaker heard it.
     """
 
     speaker: str
     text: str
     own: bool
+    to: tuple[str, ...] = ()
 
     @functools.cached_property
     def quotation(self) -> str:
@@ -31,7 +33,12 @@ class Heard:
     @functools.cached_property
     def line(self) -> str:
         """The speaker's name and what was said, as one line of a conversation."""
-        return f"{self.speaker}: {self.quotation}"
+        return f"{self.speaker}{self.address}: {self.quotation}"
+
+    @property
+    def address(self) -> str:
+        """To whom alone it was said, such as `" -> firm_2"`; empty if to all who hear the speaker."""
+        return f" -> {', '.join(self.to)}" if self.to else ""
 
 
 @dataclass(frozen=True, kw_only=True)

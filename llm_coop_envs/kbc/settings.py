@@ -115,6 +115,17 @@ class KBCSettings(ScenarioSettings):
         "persona_from": (0, MAX_ROUNDS),
         "hearers": (1, MAX_PLAYERS),
     }
+    sections: ClassVar[Mapping[str, str]] = {
+        "players": "The contest",
+        "winner_rule": "Winning",
+        "session": "The session",
+        "groups": "Groups, and who hears whom",
+        "personas": "Personas",
+    }
+    forms: ClassVar[Mapping[str, str]] = {
+        "groups": "int | Sequence[int] | None",
+        "announcers": "str | Sequence[str]",
+    }
     happenings: ClassVar[Mapping[str, str]] = {"winning_number": "the target, 2 decimals"}
     small: ClassVar[Mapping[str, int]] = {"players": 6, "exchanges": 1, "talk_turns": 1}
     changeable: ClassVar[Mapping[str, bool]] = {

@@ -170,7 +170,7 @@ def _reader(question: Number | Options) -> Callable[[str], float | None]:
     @functools.lru_cache(maxsize=4096)
     def read(text: str) -> float | None:
         # The import takes a tenth of a second, which runs without talk need not spend.
-        from llm_coop_envs.policies.llm.playing.answer_readers import reader_for
+        from llm_coop_envs.policies.llm.playing.move_readers import reader_for
 
         reading = reader_for(announceable, str).read(text, truncated=False, refused=False)
         return stand_for(float(reading.value)) if reading.ok and reading.value is not None else None

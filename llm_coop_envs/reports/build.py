@@ -40,13 +40,14 @@ from llm_coop_envs.runs.folder import STUDY, Run, open_run
 from llm_coop_envs.runs.unread import INVALID_ABOVE
 from llm_coop_envs.storage.files import write_whole
 from llm_coop_envs.studies.families import Primary
+from llm_coop_envs.util.paths import StrPath
 
 PAGE, CITATION, ANSWERS = "index.html", "citation.bib", "answers"
 T = TypeVar("T")
 
 
 def write_report(
-    folder: Path, out: Path | None = None, *, partial: bool = False, invalid_above: float = INVALID_ABOVE
+    folder: StrPath, out: StrPath | None = None, *, partial: bool = False, invalid_above: float = INVALID_ABOVE
 ) -> Path:
     """Write the report on a run.
 
@@ -65,6 +66,7 @@ def write_report(
         MissingExtra: matplotlib is not installed.
     """
     need_matplotlib()
+    folder = Path(folder)
     run = open_run(folder)
     finished = len(run.finished())
     if not partial and (finished < run.total or not run.complete):
@@ -85,7 +87,7 @@ def write_report(
     command = ["llm-coop", "report", str(folder), *([] if out is None else ["-o", str(out)])]
     command += ["--partial"] if partial else []
     command += [] if invalid_above == INVALID_ABOVE else ["--invalid-above", f"{invalid_above:g}"]
-    out = out or folder / "report"
+    out = Path(out or folder / "report")
     changed = run.describe_damage()
     all_tables, all_drawings = _flatten(tables), _flatten(drawings)
     files = data_files(run, sections, all_tables, all_drawings, intact=not changed)

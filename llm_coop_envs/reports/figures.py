@@ -19,6 +19,7 @@ from llm_coop_envs.reports.section import FigureKind, NotDrawn, ScenarioSection
 from llm_coop_envs.runs.folder import open_run
 from llm_coop_envs.storage.files import write_whole
 from llm_coop_envs.util.checks import suggestion
+from llm_coop_envs.util.paths import StrPath
 from llm_coop_envs.util.references import load
 
 CAPTIONS = "captions.md"
@@ -65,8 +66,8 @@ def known_figures() -> dict[str, str]:
 
 
 def draw_figures(
-    folder: Path,
-    out: Path | None = None,
+    folder: StrPath,
+    out: StrPath | None = None,
     *,
     only: Sequence[str] = (),
     formats: Sequence[str] = ("png", "pdf"),
@@ -96,10 +97,11 @@ def draw_figures(
         if form not in FORMATS:
             raise SettingsError("format", form, f"is no format; known are {', '.join(FORMATS)}")
     need_matplotlib()
+    folder = Path(folder)
     kind = next(kind for kind in folder_kinds() if kind.fits(folder))
     figure_kinds, missing = kind.read(folder, embed=embed, method=method)
     figures = {figure.name: figure for figure in figure_kinds}
-    out = out or folder / "figures"
+    out = Path(out or folder / "figures")
     drawn: dict[str, list[str]] = {}
     not_drawn: dict[str, str] = {}
     captions = [f"# Figures of {folder.resolve().name}\n"]

@@ -14,7 +14,8 @@ from llm_coop_envs.core.scenario import Event, Row
 from llm_coop_envs.policies import Policy, play_async
 from llm_coop_envs.policies.branching import Branching
 from llm_coop_envs.policies.switching import Successor, Switching
-from llm_coop_envs.studies.conditions import Condition, Player, PolicyChange, assign_seats
+from llm_coop_envs.studies.conditions import Condition, Player, PolicyChange
+from llm_coop_envs.studies.dealing import assign_seats
 from llm_coop_envs.studies.players import BackgroundReader, EpisodeLearner, RecordingPolicy, make_policy
 from llm_coop_envs.treatments.regulator import SEAT
 

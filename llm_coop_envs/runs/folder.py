@@ -34,6 +34,7 @@ from llm_coop_envs.studies.families import Primary
 from llm_coop_envs.studies.players import asks_a_model, describe_model, policy_label
 from llm_coop_envs.studies.study import Study
 from llm_coop_envs.util.opening import DAMAGED, read_file
+from llm_coop_envs.util.paths import StrPath
 from llm_coop_envs.util.shapes import check_shape
 
 EPISODE_FORMAT = 2
@@ -243,7 +244,7 @@ def is_episode(header: Any, events: list[Any]) -> bool:
     return (header.get("type"), events[-1].get("type")) == (EPISODE, "end")
 
 
-def open_run(folder: Path) -> Run:
+def open_run(folder: StrPath) -> Run:
     """Open a study's run folder, as `RunFolder.open`."""
     return Run.open(folder)
 

@@ -24,7 +24,8 @@ from llm_coop_envs.runs.model_access import ModelAccess
 from llm_coop_envs.runs.tables import write_tables
 from llm_coop_envs.storage.folder import COMPLETE, INTERRUPTED
 from llm_coop_envs.storage.parquet import need_arrow
-from llm_coop_envs.studies.conditions import Condition, Player, assign_seats, make_player
+from llm_coop_envs.studies.conditions import Condition, Player, make_player
+from llm_coop_envs.studies.dealing import assign_seats
 from llm_coop_envs.studies.players import RecordingPolicy, full_name, make_policy
 from llm_coop_envs.studies.seating import read_player
 from llm_coop_envs.studies.study import Study, parse_study

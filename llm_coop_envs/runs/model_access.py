@@ -13,6 +13,7 @@ from llm_coop_envs.core.settings import plain
 from llm_coop_envs.errors import RunError, SettingsError
 from llm_coop_envs.studies.study import Study
 from llm_coop_envs.util.checks import check_int
+from llm_coop_envs.util.paths import StrPath
 from llm_coop_envs.util.waiting import run_coroutine
 
 if TYPE_CHECKING:
@@ -44,11 +45,11 @@ class ModelAccess:
 
     endpoint: Mapping[str, Any] = field(default_factory=dict)
     budget: Budget | None = None
-    prices: Path | None = None
+    prices: StrPath | None = None
     recorded_prices: Mapping[str, Any] = field(default_factory=dict)
     part: str | None = None
-    replay: Path | None = None
-    cache: Path | None = None
+    replay: StrPath | None = None
+    cache: StrPath | None = None
     sample: int | None = None
     at_once: int = AT_ONCE
     stop_invalid: bool = False

@@ -29,6 +29,7 @@ from llm_coop_envs.storage.files import write_whole
 from llm_coop_envs.storage.folder import COMPLETE, INTERRUPTED, MANIFEST, RUNNING, DamagedManifest
 from llm_coop_envs.storage.parquet import need_arrow
 from llm_coop_envs.studies.study import Study, check_players
+from llm_coop_envs.util.paths import StrPath
 from llm_coop_envs.util.waiting import run_coroutine
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ class Outcome:
 
 def run_study(
     study: Study,
-    folder: Path,
+    folder: StrPath,
     *,
     workers: int = 1,
     command: str = "",
@@ -121,6 +122,7 @@ def run_study(
     if workers < 1:
         raise RunError(f"workers={workers}: must be 1 or more")
     need_arrow()
+    folder = Path(folder)
     access = access or ModelAccess()
     if (folder / MANIFEST).is_file():
         with contextlib.suppress(DamagedManifest):  # it will be rebuilt
@@ -166,7 +168,7 @@ class _Runner:
         self._record: dict[str, Any] = {"command": command, "workers": 0 if side_by_side else workers}
         if study.models:
             access.check(self._endpoints)
-            if access.replay is not None and (access.replay / MANIFEST).is_file():
+            if access.replay is not None and Path(access.replay, MANIFEST).is_file():
                 check_prompts(open_run(access.replay), self._models)
             self._record["asking"] = access.describe(self._endpoints)
 

@@ -26,6 +26,7 @@ from llm_coop_envs.studies.conditions import Condition
 from llm_coop_envs.studies.players import policy_label
 from llm_coop_envs.studies.study import Study
 from llm_coop_envs.util.opening import DAMAGED, explain_damage
+from llm_coop_envs.util.paths import StrPath
 from llm_coop_envs.util.trust import NOTHING, limited_to
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class Verification:
     tables: int = 0
 
 
-def verify_run(folder: Path, *, again: bool = False, tell: Callable[[str], None] = lambda _: None) -> Verification:
+def verify_run(folder: StrPath, *, again: bool = False, tell: Callable[[str], None] = lambda _: None) -> Verification:
     """Check a run.
 
     Args:
@@ -75,7 +76,7 @@ def verify_run(folder: Path, *, again: bool = False, tell: Callable[[str], None]
         MissingExtra: pyarrow is not installed.
     """
     need_arrow()
-    with limited_to(NOTHING), explain_damage(folder, "it is not a run that can be checked"):
+    with limited_to(NOTHING), explain_damage(Path(folder), "it is not a run that can be checked"):
         return _verify(open_run(folder), again, tell)
 
 

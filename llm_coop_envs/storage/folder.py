@@ -34,6 +34,7 @@ from llm_coop_envs.storage.lease import hold_lease
 from llm_coop_envs.storage.lock import lock_folder
 from llm_coop_envs.storage.manifest import RECORD, SHAPE, is_file_name
 from llm_coop_envs.util.opening import DAMAGED
+from llm_coop_envs.util.paths import StrPath
 from llm_coop_envs.util.shapes import check_shape
 from llm_coop_envs.version import __version__
 
@@ -75,13 +76,14 @@ class RunFolder:
     manifest: Mapping[str, Any]
 
     @classmethod
-    def open(cls, folder: Path) -> Self:
+    def open(cls, folder: StrPath) -> Self:
         """Read a run's manifest.
 
         Raises:
             RunError: there is no run of this kind in the folder, or it is of another format.
             DamagedManifest: it is damaged.
         """
+        folder = Path(folder)
         path = folder / MANIFEST
         if not path.is_file():
             raise RunError(f"{folder}: is no run folder (there is no {MANIFEST} in it); give the folder of a run")

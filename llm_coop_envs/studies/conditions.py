@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -16,14 +16,11 @@ from llm_coop_envs.policies.kinds import LLM
 from llm_coop_envs.studies.players import asks_a_model, check_policy, normalise_policy
 from llm_coop_envs.treatments.changes import Change, fits_any
 from llm_coop_envs.util.references import load
-from llm_coop_envs.util.shares import divide
 from llm_coop_envs.util.yaml_source import as_node
 
 if TYPE_CHECKING:
-    import numpy as np
-
     from llm_coop_envs.policies.branching import Afterwards
-    from llm_coop_envs.policies.population import People, Population
+    from llm_coop_envs.policies.population import Population
 
 SEATS = "seats"
 GIVEN, GIVEN_MODEL = "given", "given_model"
@@ -340,43 +337,6 @@ class Condition:
 
 def _join_settings(values: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} = {json.dumps(plain(value))}" for name, value in values.items())
-
-
-def assign_seats(
-    condition: Condition, agents: Sequence[str], rng: np.random.Generator, people: People | None = None
-) -> dict[str, Player]:
-    """Assign players to seats.
-
-    The seats of a mix are divided by largest remainders of the shares and then dealt out at random. The seats of a
-    population are assigned by the cells of its people.
-
-    Args:
-        condition: the condition.
-        agents: the environment's agents, in order.
-        rng: deals the seats of mixes.
-        people: the people in the seats, in the order of the agents, if there is a population.
-
-    Returns:
-        A player for each agent; equal players are the same object.
-    """
-    import numpy as np
-
-    result: dict[str, Player] = {}
-    for pattern, players in condition.seats:
-        mine = [agent for agent in agents if agent not in result and seat_matches(pattern, agent)]
-        if people is not None and any(player.cell for player in players):
-            # Each of the people is in exactly one cell. A regulator's seat comes last and is not among the people.
-            cells = sum(k * people.in_cell(player.cell) for k, player in enumerate(players))
-            player_index = dict(zip(agents, np.broadcast_to(cells, people.size).tolist(), strict=False))
-            result.update({agent: players[player_index[agent]] for agent in mine})
-            continue
-        if len(players) == 1:
-            result.update(dict.fromkeys(mine, players[0]))
-            continue
-        counts = divide(len(mine), [player.share for player in players])
-        dealt = [player for player, count in zip(players, counts, strict=True) for _ in range(count)]
-        result.update({agent: dealt[i] for agent, i in zip(mine, rng.permutation(len(mine)).tolist(), strict=True)})
-    return {agent: result[agent] for agent in agents if agent in result}
 
 
 def make_player(scenario: str, policy: str, options: Mapping[str, Any], share: float = 1.0) -> Player:

@@ -46,6 +46,7 @@ from llm_coop_envs.studies.families import Primary, comparisons, read_primary
 from llm_coop_envs.studies.players import asks_a_model, check_policy, may_learn
 from llm_coop_envs.studies.study_file import MAX_SEED, check_measures, read_conditions
 from llm_coop_envs.util.checks import suggestion
+from llm_coop_envs.util.paths import StrPath
 from llm_coop_envs.util.yaml_source import YamlNode, read_yaml, read_yaml_file, text_of
 from llm_coop_envs.version import PACKAGE_FOLDER
 
@@ -126,7 +127,7 @@ def read_description(path: Path) -> str:
     return text_of(fields, "description")
 
 
-def load_study(name: str, seed: int | None = None) -> Study:
+def load_study(name: StrPath, seed: int | None = None) -> Study:
     """Read a study.
 
     Args:
@@ -136,7 +137,7 @@ def load_study(name: str, seed: int | None = None) -> Study:
     Raises:
         StudyError: it does not exist or is wrong; the sentence names file, line and field.
     """
-    path = Path(name).expanduser()
+    path, name = Path(name).expanduser(), str(name)
     shipped = shipped_studies()
     if name in shipped and not path.is_file():
         path = shipped[name]

@@ -19,7 +19,7 @@ from llm_coop_envs.treatments.perception import Perception
 STAYS = np.iinfo(np.int64).max
 """Departure round of a player who stays until the end."""
 
-LEFT = "left.jinja"
+LEFT, ADDRESS = "left.jinja", "address.jinja"
 MOST_NAMED = 10
 """If more players have left, texts give only their number."""
 
@@ -31,10 +31,20 @@ def load_left(wording: str) -> Templates:
     Args:
         wording: a name below `prompts`, or the path of a folder.
     """
+    return _load(LEFT, wording, ("names", "count", "players"))
+
+
+@functools.cache
+def load_address(wording: str) -> Templates:
+    """Load the template that says how to speak to some players alone, as `load_left`."""
+    return _load(ADDRESS, wording, ("names", "count", "groups", "most", "unreached"))
+
+
+def _load(template: str, wording: str, names: tuple[str, ...]) -> Templates:
     shipped = Path(__file__).parent / PROMPTS
     folders = [shipped / wording, Path(wording).expanduser(), shipped / "en-a"]
-    folder = next(path for path in folders if (path / LEFT).is_file())
-    return Templates(folder, {LEFT: ("names", "count", "players")})
+    folder = next(path for path in folders if (path / template).is_file())
+    return Templates(folder, {template: names})
 
 
 class PresenceSettings(Protocol):

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from llm_coop_envs.interface.actions import ILLEGAL_CHOICE, MISSING_ACTION, ChoiceReader
 from llm_coop_envs.interface.hooks import TALK, Over, Stage
 from llm_coop_envs.interface.messages import clean_message
+from llm_coop_envs.interface.moves import describe_move
 from llm_coop_envs.interface.question import Number, Option, Options, Question
 from llm_coop_envs.interface.slots import Heard
 from llm_coop_envs.treatments.powers import REVISE, SILENCE, RegulatorSettings
@@ -42,12 +43,10 @@ def _options(name: str, names: Sequence[str], legal: Sequence[int]) -> Options:
     return Options(name=name, options=options, known=tuple(names))
 
 
-def _describe_choice(question: Question, choice: float) -> tuple[str, float]:
+def _describe_choice(question: Question, choice: Any) -> tuple[str, float]:
     """A choice in words, and as a number."""
-    if isinstance(question, Options):
-        names = (option.name for option in question.options if option.choice == choice)
-        return next(names, str(choice)), float(choice)
-    assert isinstance(question, Number), "words are no choice"
+    if not isinstance(question, Number) or question.passing:
+        return describe_move(question, choice), float(choice) if isinstance(choice, int | float) else 0.0
     if question.listed:
         value = next((number for listed, number in question.listed if listed == choice), choice)
     else:

@@ -27,11 +27,15 @@ class Settings:
         bounds: the lowest and highest value of integers and finite numbers, by field; `inf` for no end. What a base
             class declares holds too.
         allowed: the values of texts, by field; likewise.
+        sections: titles of groups of fields, by the first field of each, in the order of the docstring.
+        forms: how a field may be given, as a type, where its own type does not say it; see `*/fields.py`.
     """
 
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     bounds: ClassVar[Mapping[str, tuple[float, float]]] = {}
     allowed: ClassVar[Mapping[str, Collection[str]]] = {}
+    sections: ClassVar[Mapping[str, str]] = {}
+    forms: ClassVar[Mapping[str, str]] = {}
 
     def __post_init__(self) -> None:
         """Check what is declared; subclasses extend this."""

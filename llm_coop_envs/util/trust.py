@@ -25,6 +25,7 @@ from pathlib import Path
 from types import ModuleType
 
 from llm_coop_envs.errors import TrustError
+from llm_coop_envs.util.paths import StrPath
 
 POLICIES_FLAG, PACK_FLAG, ADDRESS_FLAG = "--trust-policies", "--trust-pack", "--trust-address"
 ADDRESS_VARIABLE = "LLM_COOP_TRUST_ADDRESS"
@@ -45,8 +46,8 @@ class Trust:
     """
 
     policies: tuple[str, ...] = ()
-    folders: tuple[Path, ...] = ()
-    search: tuple[Path, ...] = ()
+    folders: tuple[StrPath, ...] = ()
+    search: tuple[StrPath, ...] = ()
     addresses: tuple[str, ...] = ()
     keys: tuple[str, ...] = ()
     everything: bool = False
@@ -58,10 +59,10 @@ class Trust:
             name in (reference, module) or module.startswith(f"{name}.") for name in self.policies
         )
 
-    def trusts_folder(self, path: Path) -> bool:
+    def trusts_folder(self, path: StrPath) -> bool:
         """Whether a folder or file may be loaded although it is not installed."""
-        resolved = path.resolve()
-        return self.everything or any(resolved.is_relative_to(folder.resolve()) for folder in self.folders)
+        resolved = Path(path).resolve()
+        return self.everything or any(resolved.is_relative_to(Path(folder).resolve()) for folder in self.folders)
 
     def trusts_address(self, url: str) -> bool:
         """Whether a server may be asked. The whole address counts: paths of one host may be different people's."""

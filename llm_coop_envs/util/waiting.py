@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-from collections.abc import Awaitable, Callable, Coroutine
+import types
+from collections.abc import Awaitable, Callable, Coroutine, Generator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -22,19 +23,51 @@ async def by_hands(work: Callable[[], Awaitable[None]], hands: int) -> None:
             raise outcome
 
 
-def run_through(coroutine: Coroutine[Any, Any, T]) -> T:
-    """The result of a coroutine that never waits; no event loop is needed.
+def run_through(coroutine: Coroutine[Any, Any, T], wait: Callable[[Coroutine[Any, Any, T]], T] | None = None) -> T:
+    """The result of a coroutine that is not known to wait; no event loop is needed as long as it does not.
+
+    Before it waits for the first time, the coroutine says so with `asyncio.sleep(0)`; the rest of it runs in a loop.
+
+    Args:
+        coroutine: what to run.
+        wait: runs the rest of a coroutine that begins to wait; `run_coroutine` by default.
 
     Raises:
-        RuntimeError: it waits.
+        RuntimeError: it waits without having said so.
     """
     try:
-        coroutine.send(None)
+        pending = coroutine.send(None)
     except StopIteration as done:
         result: T = done.value
         return result
+    if pending is None:
+        return (wait or run_coroutine)(_go_on(coroutine))
     coroutine.close()
     raise RuntimeError(f"{coroutine!r} waits for something, but a policy in it says that it never does")
+
+
+async def _go_on(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run the rest of a coroutine that was begun outside of a loop."""
+    return await _rest_of(coroutine)
+
+
+@types.coroutine
+def _rest_of(coroutine: Coroutine[Any, Any, T]) -> Generator[Any, Any, T]:
+    result: T = yield from coroutine
+    return result
+
+
+def call_apart(function: Callable[[], T]) -> T:
+    """The result of a function that may run an event loop of its own, such as an agent's `run_sync`.
+
+    Where a loop runs in this thread already, the function is called in another one meanwhile.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return function()
+    with ThreadPoolExecutor(1, thread_name_prefix="llm_coop") as pool:
+        return pool.submit(contextvars.copy_context().run, function).result()
 
 
 def run_coroutine(coroutine: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop | None = None) -> T:

@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 from pettingzoo.utils import AECEnv, BaseParallelWrapper
 from pettingzoo.utils.conversions import parallel_to_aec_wrapper
 
-from llm_coop_envs.core.array_env import ArrayEnv
+from llm_coop_envs.core.array_env import TALK, ArrayEnv
 from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.errors import ActionError, ResetNeeded, SettingsError
+from llm_coop_envs.interface.move_spaces import flat_width, from_flat
+from llm_coop_envs.interface.question import ILLEGAL
 from llm_coop_envs.treatments.regulator import SEAT
 
 Numeric = Any
@@ -48,7 +50,10 @@ class NumericView(BaseParallelWrapper[str, Any, Any]):
 
     Listed choices are a Discrete action, and the info is `{"action_mask": int8 array}`; the mask of a player who is not
     on turn allows one choice. A number from a range (continuous prices, real numbers) is a Box action of shape (1,) and
-    float32, from -1 for the lowest number to 1 for the highest; the info is empty.
+    float32, from -1 for the lowest number to 1 for the highest; the info is empty. Where phases have questions of their
+    own (`_moves`), the action is a Discrete as large as the largest of them if all are lists, with masks as always.
+    Else it is a Box from -1 to 1 as wide as the widest, of which each phase reads as many numbers as
+    `interface.move_spaces` says.
 
     Args:
         env: the environment itself, not a wrapped one: this view talks to its array side.
@@ -58,20 +63,24 @@ class NumericView(BaseParallelWrapper[str, Any, Any]):
             are float64 in the scenario's own units.
 
     Raises:
-        SettingsError: `mask_in_obs` with continuous choices, `normalised` with an unbounded range, or `env` is not one
-            of this package's environments.
+        SettingsError: `mask_in_obs` with continuous choices, `normalised` with an unbounded range, words are a move, or
+            `env` is not one of this package's environments.
     """
 
     def __init__(self, env: ScenarioEnv, *, mask_in_obs: bool = False, normalised: bool = True) -> None:
         if not isinstance(env, ScenarioEnv):
             reason = "NumericView goes directly around parallel_env(); put other wrappers around the view"
             raise SettingsError("env", type(env).__name__, reason)
-        space = env.choice_space
+        space = _flat_space(env) if env.questions else env.choice_space
+        if env.questions and not normalised:
+            raise SettingsError(
+                "normalised", normalised, "moves of several kinds are numbers from -1 to 1; leave it out"
+            )
         self._range: tuple[float, float] | None = None
         if isinstance(space, spaces.Box):
             if mask_in_obs:
                 raise SettingsError("mask_in_obs", mask_in_obs, "continuous choices have no mask; leave it out")
-            if normalised:
+            if normalised and not env.questions:
                 if not space.is_bounded():
                     raise SettingsError("normalised", normalised, "the numbers have no ends; say normalised=False")
                 self._range = float(space.low[0]), float(space.high[0])
@@ -110,8 +119,10 @@ class NumericView(BaseParallelWrapper[str, Any, Any]):
         """The space of an agent's choices; always the same object."""
         space = self._action_spaces.get(agent)
         if space is None:
-            agent_space: Any = self._game.action_space(agent)["choice"]
-            space = self._action_spaces[agent] = copy.deepcopy(agent_space if agent == SEAT else self._choice_space)
+            self._game.action_space(agent)  # raises if there is no such agent
+            is_regulator = agent == SEAT and self._game.regulator is not None
+            agent_space: Any = self._game.action_space(agent)["choice"] if is_regulator else self._choice_space
+            space = self._action_spaces[agent] = copy.deepcopy(agent_space)
         return space
 
     def reset(
@@ -143,24 +154,38 @@ class NumericView(BaseParallelWrapper[str, Any, Any]):
         present = game.live
         choices = self._read(actions, names)
         if not is_complete:
-            values = np.zeros(len(game.possible_agents), dtype=choices.dtype)
+            values = game.blank_choices() if game.questions else np.zeros(len(game.possible_agents), choices.dtype)
             values[present] = choices
             choices = values
         game.advance(choices)
         observations, infos = self._views(names, None if is_complete else present)
         return observations, *game.outcomes(present), infos
 
-    def choice(self, action: Any, agent: str = "") -> float | int:
+    def choice(self, action: Any, agent: str = "") -> Any:
         """Convert an action into a choice for the environment's own `step`.
 
         An action that is not in the action space becomes an illegal choice.
         """
-        choice = self._game.read_choice(action, agent)
+        game = self._game
+        if game.questions and isinstance(self._choice_space, spaces.Box) and agent != SEAT:
+            return self._of_point(action, agent)
+        choice = game.read_choice(action, agent)
         if self._range is None or agent == SEAT:
             return choice
         low, high = self._range
         share = (choice + 1) / 2
         return low * (1 - share) + high * share  # exactly the ends for -1 and 1
+
+    def _of_point(self, action: Any, agent: str) -> Any:
+        """The choice that a point of the Box stands for in this phase."""
+        game, point = self._game, np.asarray(action, dtype=np.float64)
+        index = game.possible_agents.index(agent)
+        if game.phase == TALK or index not in game.on_turn or point.shape != self._choice_space.shape:
+            return game.read_choice(None, agent)
+        if not np.isfinite(point).all():
+            return ILLEGAL
+        question = game.question_for(index)
+        return from_flat(question, point, game.questions.get(game.phase, question))
 
     def aec(self) -> AECEnv[str, Any, Any]:
         """The view as an AEC environment to which PettingZoo's `TerminateIllegalWrapper` can be applied.
@@ -170,7 +195,7 @@ class NumericView(BaseParallelWrapper[str, Any, Any]):
         return _NumericAEC(self)
 
     def _read(self, actions: Mapping[str, Any], names: list[str]) -> NDArray[Any]:
-        if isinstance(self._choice_space, spaces.Discrete):
+        if isinstance(self._choice_space, spaces.Discrete) and not self._game.questions:
             try:
                 choices = np.array([actions[name] for name in names])
             except (KeyError, TypeError, ValueError):
@@ -181,7 +206,21 @@ class NumericView(BaseParallelWrapper[str, Any, Any]):
             raise ActionError(f"actions must be a dict from agent name to choice, not {type(actions).__name__}")
         for name in actions:
             self._game.action_space(name)
-        return np.array([self.choice(actions.get(name), name) for name in names])
+        read = [self.choice(actions.get(name), name) for name in names]
+        if not self._game.questions:
+            return np.array(read)
+        return np.fromiter(read, dtype=self._game.blank_choices().dtype, count=len(names))
+
+    def masks(self) -> NDArray[np.int8] | None:
+        """Legal choices, (players, choices), as wide as the action space; `None` where that is a Box."""
+        masks = self._game.masks()
+        if not self._game.questions or masks is None:
+            return masks
+        if not isinstance(self._choice_space, spaces.Discrete):
+            return None
+        wide = np.zeros((len(masks), int(self._choice_space.n)), dtype=np.int8)
+        wide[:, : masks.shape[1]] = masks
+        return wide
 
     def _views(
         self, names: list[str], present: NDArray[np.intp] | None
@@ -189,7 +228,7 @@ class NumericView(BaseParallelWrapper[str, Any, Any]):
         game = self._game
         if game.regulator is not None:
             return self._regulated_views(names)
-        rows, masks = numeric_rows(game), game.masks()
+        rows, masks = numeric_rows(game), self.masks()
         if present is not None:
             rows = rows[present]
         if masks is None:
@@ -206,7 +245,7 @@ class NumericView(BaseParallelWrapper[str, Any, Any]):
         """The views with a regulator in the last seat, which has other features and choices than the players."""
         game = self._game
         assert game.regulator is not None, "called only with a regulator"
-        rows, masks = numeric_rows(game), game.masks()
+        rows, masks = numeric_rows(game), self.masks()
         turn_and_phase = np.zeros(1 + len(game.phases), dtype=np.float32)
         turn_and_phase[0] = game.regulator.index in game.on_turn
         turn_and_phase[1 + game.phases.index(game.phase)] = 1
@@ -222,6 +261,23 @@ class NumericView(BaseParallelWrapper[str, Any, Any]):
             observations[name] = {"observation": row, **mask_entry} if in_obs else row
             infos[name] = {} if in_obs else mask_entry
         return observations, infos
+
+
+def _flat_space(env: ScenarioEnv) -> spaces.Discrete | spaces.Box:
+    """One space for the moves of all phases: a list as long as the longest, or a Box as wide as the widest.
+
+    Raises:
+        SettingsError: words are a move, or numbers have no ends.
+    """
+    choices = env.choice_space
+    by_phase = dict(choices) if isinstance(choices, spaces.Dict) and set(choices) <= set(env.phases) else {"": choices}
+    lists = [int(space.n) for space in by_phase.values() if isinstance(space, spaces.Discrete) and space.start == 0]
+    if len(lists) == len(by_phase):
+        return spaces.Discrete(max(lists))
+    widths = [flat_width(question) for question in env.questions.values()]
+    others = [space for phase, space in by_phase.items() if phase not in env.questions and phase]
+    widths += [int(space.n) if isinstance(space, spaces.Discrete) else 1 for space in others]
+    return spaces.Box(-1.0, 1.0, (max(widths),), np.float32)
 
 
 class _NumericAEC(parallel_to_aec_wrapper[str, Any, Any]):

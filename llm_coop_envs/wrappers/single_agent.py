@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Coroutine, Mapping
+from typing import Any, TypeVar
 
 import gymnasium
 import numpy as np
@@ -20,6 +20,8 @@ from llm_coop_envs.util.checks import suggestion
 from llm_coop_envs.util.waiting import run_coroutine, run_through
 from llm_coop_envs.wrappers.numeric import NumericView
 
+T = TypeVar("T")
+
 
 class SingleAgentView(gymnasium.Env[Any, Any]):
     """A Gymnasium environment for one player.
@@ -32,7 +34,8 @@ class SingleAgentView(gymnasium.Env[Any, Any]):
         agent: the seat to leave free.
         others: a policy for each other seat, or one policy for all.
         numeric: observe and act as in `NumericView` (Box and Discrete or Box) instead of dictionaries with text.
-        **view: arguments of the `NumericView`: `mask_in_obs`, `normalised`.
+        mask_in_obs: as in `NumericView`; needs `numeric`.
+        normalised: as in `NumericView`; needs `numeric`.
 
     Raises:
         SettingsError: there is no such seat, or a seat is left without a policy.
@@ -47,15 +50,17 @@ class SingleAgentView(gymnasium.Env[Any, Any]):
         others: Mapping[str, PolicyLike] | PolicyLike,
         *,
         numeric: bool = False,
-        **view: bool,
+        mask_in_obs: bool = False,
+        normalised: bool = True,
     ) -> None:
         if not isinstance(env, ScenarioEnv):
             raise SettingsError("env", type(env).__name__, "SingleAgentView goes directly around parallel_env()")
         if agent not in env.possible_agents:
             names = env.possible_agents
             raise SettingsError("agent", agent, f"is no seat; seats are {names[0]} to {names[-1]}")
-        if view and not numeric:
-            raise SettingsError(*next(iter(view.items())), "is of the numeric view; say numeric=True")
+        if not numeric and (mask_in_obs or not normalised):
+            name, value = ("mask_in_obs", True) if mask_in_obs else ("normalised", False)
+            raise SettingsError(name, value, "is of the numeric view; say numeric=True")
         self.env = env
         self.metadata = env.metadata
         self.agent = agent
@@ -65,7 +70,7 @@ class SingleAgentView(gymnasium.Env[Any, Any]):
         self._table = Seating(
             others if isinstance(others, Mapping) else dict.fromkeys(other_agents, others), other_agents
         )
-        self._numeric = NumericView(env, **view) if numeric else None
+        self._numeric = NumericView(env, mask_in_obs=mask_in_obs, normalised=normalised) if numeric else None
         view_env = env if self._numeric is None else self._numeric
         self.observation_space = view_env.observation_space(agent)
         self.action_space = view_env.action_space(agent)
@@ -122,7 +127,7 @@ class SingleAgentView(gymnasium.Env[Any, Any]):
         """
         if self.env.regulator is not None and self.agent == SEAT:
             return self.env.regulator_mask().astype(np.bool_)
-        masks = self.env.masks()
+        masks = self.env.masks() if self._numeric is None else self._numeric.masks()
         if masks is None:
             raise ActionError("these choices are continuous and have no mask; use an algorithm without masks")
         mine: NDArray[np.bool_] = masks[self._me].astype(np.bool_)
@@ -157,15 +162,7 @@ class SingleAgentView(gymnasium.Env[Any, Any]):
             # No text is built for this player, nor for policies that decide without one.
             views = env.look(on_turn=True, slots_only=self._table.slots_only)
         deciding = self._table.act(*views)
-        if not self._table.waits:
-            actions = run_through(deciding)
-        else:
-            if self._loop is None:
-                # One loop for the view's lifetime, because a model's client keeps its connections in it. It is closed
-                # with the view, or at the latest when the view is garbage-collected.
-                self._loop = asyncio.new_event_loop()
-                weakref.finalize(self, self._loop.close)
-            actions = run_coroutine(deciding, self._loop)
+        actions = self._wait(deciding) if self._table.waits else run_through(deciding, self._wait)
         present = env.live
         if self._numeric is None:
             observations, rewards, terminations, truncations, infos = env.step({**actions, **own_action})
@@ -174,6 +171,14 @@ class SingleAgentView(gymnasium.Env[Any, Any]):
             env.submit({**actions, **own_action})
             rewards, terminations, truncations = env.outcomes(present)
         return rewards[self.agent], terminations[self.agent], truncations[self.agent]
+
+    def _wait(self, deciding: Coroutine[Any, Any, T]) -> T:
+        if self._loop is None:
+            # One loop for the view's lifetime, because a model's client keeps its connections in it. It is closed
+            # with the view, or at the latest when the view is garbage-collected.
+            self._loop = asyncio.new_event_loop()
+            weakref.finalize(self, self._loop.close)
+        return run_coroutine(deciding, self._loop)
 
     def _view(self) -> tuple[Any, dict[str, Any]]:
         if self._views is None:

@@ -12,7 +12,8 @@ from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.errors import ActionError, SettingsError
 from llm_coop_envs.interface.actions import ILLEGAL_CHOICE, MISSING_ACTION
 from llm_coop_envs.interface.messages import MESSAGE_CLEANED, MESSAGE_CUT
-from llm_coop_envs.interface.question import Options, Question, Words
+from llm_coop_envs.interface.moves import longest_line
+from llm_coop_envs.interface.question import Number, Options, Question, Words
 from llm_coop_envs.interface.spaces import UnicodeText
 
 FLAGS = (MISSING_ACTION, ILLEGAL_CHOICE, MESSAGE_CUT, MESSAGE_CLEANED)
@@ -23,9 +24,10 @@ class TextView(BaseParallelWrapper[str, Any, Any]):
     """Text in, text out.
 
     The observation is the `text` of the environment's observation: the situation and the question. The action is a
-    string: in a talk phase the message, in an act phase only the number. A string that is not exactly one number is an
-    illegal choice: the scenario's fallback is played, and flagged in the info. (To read a number from a model's answer
-    is the task of an LLM policy, not of this view.)
+    string: in a talk phase the message, in an act phase only the number, or the line that a person would type for a
+    move of another kind (`interface.moves`). A string that is not exactly one number is an illegal choice: the
+    scenario's fallback is played, and flagged in the info. (To read a number from a model's answer is the task of an
+    LLM policy, not of this view.)
 
     The info holds plain numbers under the same names in every step, so that other libraries can keep it in arrays:
     `round`, `step`, `turn` (1 if this player is on turn), and flags that are 1 if they apply to the player's last
@@ -58,6 +60,7 @@ class TextView(BaseParallelWrapper[str, Any, Any]):
             self._game.action_space(agent)
             settings = self._game.settings
             longest = max(_LONGEST_NUMBER, settings.message_length if settings.ever_talks else 0)
+            longest = max(longest, *map(longest_line, self._game.questions.values()), 0)
             self._action_spaces[agent] = UnicodeText(longest)
         return self._action_spaces[agent]
 
@@ -91,8 +94,10 @@ def _action(question: Question | None, text: object) -> dict[str, object]:
     if isinstance(question, Options):
         option = question.find(text) if isinstance(text, str) else None
         return {"choice": None if option is None else option.choice}
+    if not isinstance(question, Number) or question.passing:
+        return {"choice": text}  # the environment reads a typed line itself
     number = read_number(text)
-    return {"choice": None if number is None or question is None else question.choice(number)}
+    return {"choice": None if number is None else question.choice(number)}
 
 
 def read_number(text: object) -> float | int | None:

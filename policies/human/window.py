@@ -11,6 +11,7 @@ from typing import Protocol
 from llm_coop_envs.core.base_policy import Action, Policy
 from llm_coop_envs.core.policy import Episode, Request
 from llm_coop_envs.errors import PlayerLeft
+from llm_coop_envs.interface.moves import longest_line
 from llm_coop_envs.interface.question import Options, Words
 from llm_coop_envs.interface.slots import Slots
 from llm_coop_envs.policies.human.answers import Unusable, hint, list_options, read_answer
@@ -125,7 +126,7 @@ def prompt(agent: str, slots: Slots, text: str) -> Prompt:
     assert question is not None, "whoever is asked is on turn"
     steps: dict[str, str] = {}
     answer_hint = hint(question)
-    longest = question.longest if isinstance(question, Words) else 40
+    longest = question.longest if isinstance(question, Words) else max(40, longest_line(question))
     if isinstance(question, Options):
         if any(option.towards is None for option in question.options):
             answer_hint = f"{answer_hint}: {', '.join(list_options(question))}"

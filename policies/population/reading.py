@@ -18,6 +18,7 @@ from llm_coop_envs.policies.population.columns import Column
 from llm_coop_envs.policies.population.grammar import Grammar, place_names
 from llm_coop_envs.policies.population.population import Background, Population
 from llm_coop_envs.util.checks import suggestion
+from llm_coop_envs.util.paths import StrPath
 from llm_coop_envs.util.yaml_source import YamlNode, read_yaml_file
 
 HOME = Path(__file__).parent / "shipped"
@@ -28,7 +29,7 @@ _BACKGROUND = ("model", "words", "prompt", "sentences", "vocabulary")
 _SLACK = 1e-6
 
 
-def load_population(path: str | Path) -> Population:
+def load_population(path: StrPath) -> Population:
     """Read a population's file.
 
     Raises:

@@ -37,12 +37,14 @@ class Said:
         text: the text.
         round: the round in which it was sent.
         hearers: the indices of the players who heard it; `None` for all.
+        private: whether its speaker said it to these alone.
     """
 
     speaker: int
     text: str
     round: int
     hearers: tuple[int, ...] | None = None
+    private: bool = False
 
     def heard_by(self, listener: int) -> bool:
         """Whether a player other than the speaker heard it."""

@@ -98,6 +98,7 @@ class Tracker(ABC, Generic[SceneType]):
                 text=event["text"],
                 round=event["round"],
                 hearers=None if hearers is None else tuple(self.index[name] for name in hearers),
+                private=event.get("private", False),
             )
             self.said = (*self.said, message)
             self.doing = "talk"

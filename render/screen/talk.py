@@ -66,7 +66,10 @@ def draw_talk(
             previous_round = message.round
         box = Rect(rect.left, y, rect.width, small + len(wrapped) * step + pad)
         colour = INK if message.text.strip() else FAINT
-        _draw_message(canvas, box, scene.agents[message.speaker], colour_of(message.speaker), wrapped, colour)
+        head = scene.agents[message.speaker]
+        if message.private:
+            head += f" to {', '.join(scene.agents[i] for i in message.hearers or ())}, privately"
+        _draw_message(canvas, box, head, colour_of(message.speaker), wrapped, colour)
         y = box.bottom + px(5)
 
 

@@ -9,7 +9,8 @@ from llm_coop_envs import bertrand_v0
 from llm_coop_envs.bertrand.faces import after_forcing
 from llm_coop_envs.bertrand.faces.after import Deviations
 from llm_coop_envs.bertrand.faces.page_scene import PAGE
-from llm_coop_envs.bertrand.metrics import episode_metrics, price_spread, round_rows
+from llm_coop_envs.bertrand.metrics import episode_metrics, round_rows
+from llm_coop_envs.bertrand.price_measures import price_spread
 from llm_coop_envs.bertrand.rules import profit_gain
 from llm_coop_envs.bertrand.scripted import POLICIES
 from llm_coop_envs.bertrand.settings import BertrandSettings

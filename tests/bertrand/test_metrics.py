@@ -4,23 +4,33 @@ import json
 
 import numpy as np
 import pytest
+from model_studies import answering, play
 
 from llm_coop_envs import bertrand_v0
 from llm_coop_envs.bertrand import metrics
-from llm_coop_envs.bertrand.metrics import (
+from llm_coop_envs.bertrand.metrics import episode_metrics, round_rows
+from llm_coop_envs.bertrand.price_measures import (
     collusiveness_index,
-    episode_metrics,
     lasting_from,
     longest_run,
     mean_prices,
     price_spread,
-    round_rows,
     together,
     window_reached,
 )
 from llm_coop_envs.bertrand.rules import Band, profit_gain
 from llm_coop_envs.bertrand.settings import BertrandSettings
 
+FIRST = """\
+name: first
+conditions:
+  - name: market
+    scenario: bertrand
+    preset: team_up_linear
+    settings: {{rounds: {rounds}, exchanges: 1, talk: false}}
+    policies: price_matching
+    episodes: {episodes}
+"""
 EQUILIBRIA = BertrandSettings.build("team_up_linear").equilibria
 BAND = Band(tolerance=0.1)
 
@@ -219,6 +229,35 @@ def test_round_rows():
 def test_forced_rounds_are_marked():
     rows = round_rows(play_recorded([(7, 7)] * 2, initial_prices=2.0, force_first_price=True))
     assert [row["forced"] for row in rows] == [True, False]
+
+
+def test_no_measure_counts_a_forced_round():
+    """Prices that are laid down where they would count as held together, between prices that are not."""
+    forced = {"initial_prices": 7.0, "force_first_price": True, "rounds": 6}
+    row = episode_metrics(play_recorded([(6, 6), (7, 7), (7, 7), (6, 6), (7, 7), (7, 7)], **forced, collusion_window=3))
+    assert (row["end"], row["rounds"], row["forced_rounds"]) == ("prices held together", 3, 1)  # the game counts it
+    assert (row["together_longest"], row["together_from"], row["window_round"]) == (2, 2, None)
+    row = episode_metrics(play_recorded([(6, 6), (7, 7), (7, 7), (6, 6), (7, 7), (7, 7)], **forced, collusion_window=0))
+    assert (row["together_share"], row["together_longest"], row["together_from"]) == (pytest.approx(4 / 5), 2, 5)
+    longer = episode_metrics(play_recorded([(6, 6)] + [(7, 7)] * 205, **{**forced, "rounds": 206}, collusion_window=0))
+    assert (longer["together_longest"], longer["together_from"], longer["window_round"]) == (205, 2, 201)
+
+
+@pytest.mark.parametrize(
+    ("rounds", "episodes", "every", "chosen"), [(6, 4, -1.616250, -0.339500), (12, 100, -1.186042, -0.566591)]
+)
+def test_what_a_forced_round_at_cost_does_to_short_games(tmp_path, rounds, episodes, every, chosen):
+    """The market of the first study with its scripted answers: six rounds, and a hundred games of twelve."""
+    with answering() as server:
+        run = play(server, tmp_path / "run", FIRST.format(rounds=rounds, episodes=episodes)).run
+    (condition,) = run.conditions
+    played = [run.read_events(condition.name, seed)[1] for seed in condition.seeds]
+    gains = [[row["profit_gain"] for row in round_rows(events)] for events in played]
+    assert all(gain[0] == pytest.approx(-8) for gain in gains)
+    assert np.mean(gains) == pytest.approx(every, abs=1e-5)
+    measured = [episode_metrics(events) for events in played]
+    for name in ("profit_gain", "profit_gain_last"):
+        assert np.mean([row[name] for row in measured]) == pytest.approx(chosen, abs=1e-5)
 
 
 def test_three_firms_have_three_columns():

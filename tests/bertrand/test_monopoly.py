@@ -9,7 +9,8 @@ from llm_coop_envs import bertrand_v0
 from llm_coop_envs.baselines.q_learning.learn.settings import QLearningSettings
 from llm_coop_envs.bertrand.equilibrium import best_reply
 from llm_coop_envs.bertrand.faces.after import Deviations
-from llm_coop_envs.bertrand.metrics import episode_metrics, monopoly_found, optimal_rounds, round_rows
+from llm_coop_envs.bertrand.metrics import episode_metrics, round_rows
+from llm_coop_envs.bertrand.price_measures import monopoly_found, optimal_rounds
 from llm_coop_envs.bertrand.settings import BertrandSettings
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies import play

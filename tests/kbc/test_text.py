@@ -11,6 +11,7 @@ import pytest
 from hint_words import ENGLISH
 
 from llm_coop_envs import kbc_v0
+from llm_coop_envs.kbc.env import KBCEnv
 
 GOLDEN = Path(__file__).parent / "golden"
 WRITE = os.environ.get("UPDATE_GOLDEN") == "1"
@@ -115,7 +116,7 @@ def test_every_golden_file_belongs_to_an_episode():
 
 @pytest.mark.parametrize("wording", ["en-a", "en-b", "de-a"])
 def test_no_text_says_what_is_studied(wording):
-    folder = Path(kbc_v0.parallel_env.home) / "prompts" / wording
+    folder = KBCEnv.home / "prompts" / wording
     texts = [player_text(name, wording) for name in EPISODES] + [
         p.read_text(encoding="utf-8") for p in folder.glob("*.jinja")
     ]

@@ -11,9 +11,12 @@ from llm_coop_envs.measures.process import process_measures
 
 SCENARIOS = {
     "kbc": ({"players": 5, "session": "repeated", "rounds": 5, "talk_turns": 1}, {10: 10, 20: 20, 35: 35}),
-    "bertrand": ({"firms": 4, "rounds": 6, "collusion_window": 0, "exchanges": 2}, {1.5: 1.5, 1.7: 1.7, 1.85: 1.85}),
+    "bertrand": (
+        {"firms": 4, "rounds": 6, "collusion_window": 0, "exchanges": 2, "collusion_tolerance": 0.35},
+        {1.5: 1.5, 1.7: 1.7, 1.85: 1.85},
+    ),
     "evacuation": (
-        {**SMALL_ROOM, "rounds": 12, "replan_probability": 0.6, "control": "exit", "injury": "active"},
+        {**SMALL_ROOM, "rounds": 12, "replan_probability": 0.8, "control": "exit", "injury": "active"},
         {"bottom": 0, "left": 1, "right": 2},
     ),
 }
@@ -30,15 +33,19 @@ TREATMENTS = {
     "invalid": {},
     "stopped": {"regulator": STOPS},
     "forced": {"initial_prices": 1.6, "force_first_price": True},
+    "held": {"collusion_window": 2, "collusion_tolerance": 0.6},
     "on_a_grid": {"prices": "grid"},
     "in_order": {"hear_later_speakers": False},
     "in_order_and_late": {"hear_later_speakers": False, "delivery": "delay", "delivery_share": 0.5},
     "walking": {"control": "move"},
+    "stumbling": {"control": "move"},
+    "crowded": {"people": 40},
 }
 ONLY = {
     "forced": ("bertrand",),
+    "held": ("bertrand",),
     "on_a_grid": ("bertrand",),
-    **dict.fromkeys(("in_order", "in_order_and_late", "walking"), ("evacuation",)),
+    **dict.fromkeys(("in_order", "in_order_and_late", "walking", "stumbling", "crowded"), ("evacuation",)),
 }
 CASES = [
     (scenario, treatment)
@@ -48,20 +55,22 @@ CASES = [
 ]
 
 
-def played(scenario, treatment, seed=3):
+def played(scenario, treatment, seed=3, **changed):
     """An episode as it was watched, its events, and the scenario."""
     settings, pool = SCENARIOS[scenario]
-    env = find_scenario(scenario).environment(record=True, **{**settings, **TREATMENTS[treatment]})
+    env = find_scenario(scenario).environment(record=True, **{**settings, **TREATMENTS[treatment], **changed})
+    counts = {}
+    if scenario == "bertrand":  # a price far beyond the range becomes the highest, a stopped one the Nash price
+        counts = {"spoiled_counts": env.settings.cap, "instead": env.settings.equilibria.nash[0]}
     if treatment == "on_a_grid":
         grid = env.settings.grids[0]
         # They announce prices between those of the grid, and mean the nearest.
         pool = {f"{(grid[k] + grid[k] + grid[k + 1]) / 3:.5g}": k for k in (3, 6, 9)}
-    spoiled = 0.3 if treatment == "invalid" else 0.0
-    forced = (1,) if treatment == "forced" else ()
-    counts = {}
-    if scenario == "bertrand":  # a price far beyond the range becomes the highest, a stopped one the Nash price
-        counts = {"spoiled_counts": env.settings.cap, "instead": env.settings.equilibria.nash[0]}
-    watched = watch(env, scenario, pool, seed=seed, spoiled=spoiled, forced=forced, **counts)
+        counts["worth"] = {value: grid[k] for value, k in pool.items()}
+    if treatment == "forced":
+        counts |= {"forced": (1,), "laid_down": TREATMENTS["forced"]["initial_prices"]}
+    spoiled = 0.3 if treatment in ("invalid", "stumbling") else 0.0
+    watched = watch(env, scenario, pool, seed=seed, spoiled=spoiled, **counts)
     return watched, json.loads(json.dumps(env.events)), find_scenario(scenario)
 
 
@@ -83,37 +92,44 @@ def test_measures_of_talk(scenario, treatment):
 
 
 COUNTS = {"kbc": count_contest, "bertrand": count_market, "evacuation": count_evacuation}
-ELSEWHERE = {
-    "kbc": {f"nyt_{name}_{end}" for name in ("wasserstein", "total_variation") for end in ("first", "last")},
-    "bertrand": {
-        *(
-            "end",
-            "nash_price",
-            "joint_price",
-            "collusiveness_index",
-            "monopoly_found",
-            "optimal_rounds",
-            "forced_rounds",
-        ),
-        *("together_share", "together_longest", "together_from", "window_round"),
-        # Of six rounds the last fifty are all.
-        *("profit_gain_last", "mean_price_last", "price_spread_last"),
-    },
-    "evacuation": {
-        *("rounds", "mean_round", "last_round", "balance", "waiting", "waiting_share", "detour", "path_score"),
-        *("overtaken", *(f"escaped_round_{number}" for number in range(5, 51, 5))),
-    },
-}
-"""Measures that hang on no treatment, or that the scenario's own tests work out by hand."""
 
 
-@pytest.mark.parametrize(("scenario", "treatment"), [case for case in CASES if case[1] not in ("forced", "on_a_grid")])
+@pytest.mark.parametrize(("scenario", "treatment"), CASES)
 def test_measures_of_the_scenario(scenario, treatment):
     watched, events, descriptor = played(scenario, treatment)
     row = descriptor.episode_metrics(events)
     expected = COUNTS[scenario](watched, watched.env.settings)
-    assert {name: row[name] for name in expected} == pytest.approx(expected)
-    assert row.keys() - expected.keys() == ELSEWHERE[scenario]
+    assert row == pytest.approx(expected)
+
+
+LONG = ("plain", "forced", "invalid", "on_a_grid")
+
+
+@pytest.mark.parametrize("treatment", [*LONG, "leaving"])
+def test_measures_of_long_markets(treatment):
+    watched, events, descriptor = played("bertrand", treatment, talk=False, rounds=302)
+    row = descriptor.episode_metrics(events)
+    assert row == pytest.approx(count_market(watched, watched.env.settings))
+    assert row["collusiveness_index"] > 0
+    assert row["profit_gain"] != pytest.approx(row["profit_gain_last"])
+    assert treatment == "leaving" or 0 < row["together_share"] < 1
+
+
+@pytest.mark.parametrize("rounds", [100, 101, 130])
+@pytest.mark.parametrize("treatment", LONG)
+def test_measures_of_a_single_firm(treatment, rounds):
+    watched, events, descriptor = played("bertrand", treatment, talk=False, firms=1, rounds=rounds)
+    row = descriptor.episode_metrics(events)
+    own = [choice.counted for choice in watched.choices if choice.round not in watched.forced]
+    best = watched.env.settings.equilibria
+    ends = [sorted(own[-100:])[k] for k in (9, 89)] if len(own) >= 100 else []
+    found = all(abs(end / best.joint[0] - 1) <= 0.05 for end in ends) if ends else None
+    late = [rewards["firm_0"] >= 0.99 * best.joint_profit[0] for _, number, rewards, _ in watched.steps if number > 100]
+    assert row["monopoly_found"] == found
+    assert row["optimal_rounds"] == pytest.approx(sum(late) / len(late) if late else None)
+    assert (row["forced_rounds"], row["mean_price"]) == (len(watched.forced), pytest.approx(sum(own) / len(own)))
+    assert row["collusiveness_index"] is None
+    assert (row["together_share"], row["together_longest"], row["window_round"]) == (0, 0, None)
 
 
 def test_the_treatments_do_what_they_are_there_for():

@@ -1,18 +1,22 @@
 """What a report claims rests on distinct games, whose random numbers are the same where it says so."""
 
+import asyncio
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from invoking import invoke
 from small import small_study
 
 from fishery.env import FisheryEnv
-from llm_coop_envs.measures.courses import course_of, too_few_courses
+from llm_coop_envs.measures.courses import count_courses, course_of, too_few_courses
 from llm_coop_envs.measures.nature import first_parting, nature_of
 from llm_coop_envs.reports.contrast_tables import contrast_tables
 from llm_coop_envs.reports.contrasts import compare_arms
 from llm_coop_envs.reports.methods import methods
 from llm_coop_envs.reports.run_sections import read_run
 from llm_coop_envs.runs.copies import may_be_copies
+from llm_coop_envs.runs.episode import play_episode
 from llm_coop_envs.runs.folder import open_run
 from llm_coop_envs.runs.runner import run_study
 from llm_coop_envs.studies.seating import read_player, with_players
@@ -172,3 +176,16 @@ def test_a_forced_first_round_is_left_out_of_headline_measures(tmp_path):
         assert np.isnan(arm.episodes[0].prices[0]).all()
         assert not np.isnan(arm.episodes[0].prices[1:]).any()
         assert section.overview_panel([arm], 0.0).curves[0].x[0] == 2
+
+
+@pytest.mark.parametrize("name", ["bertrand_talk", "governance", "oversight", "team_up"])
+def test_no_episode_of_a_shipped_study_is_a_copy(name):
+    """Scripted firms draw: even of their first thirty rounds no two are the same course of play."""
+    study = load_study(name)
+    for condition in study.conditions:
+        settings = dict(condition.settings)
+        if condition.scenario == "bertrand":
+            settings |= {"rounds": 30, "collusion_window": 0}
+        short = replace(condition, settings=settings, after=None)
+        played = [asyncio.run(play_episode(study.seed, short, seed)) for seed in short.seeds]
+        assert count_courses(course_of(episode.events) for episode in played) == len(short.seeds), condition.name

@@ -12,7 +12,8 @@ from llm_coop_envs.runs.folder import make_run, open_run
 from llm_coop_envs.runs.remaining import missing_episodes
 from llm_coop_envs.runs.runner import run_study
 from llm_coop_envs.studies import study as studies
-from llm_coop_envs.studies.conditions import Condition, assign_seats
+from llm_coop_envs.studies.conditions import Condition
+from llm_coop_envs.studies.dealing import assign_seats
 from llm_coop_envs.studies.selection import select
 from llm_coop_envs.studies.study import load_study, parse_study
 

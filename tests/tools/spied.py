@@ -1,12 +1,22 @@
 """Episodes that are watched while they are played: what is counted here never reads an event."""
 
+import csv
+import math
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import groupby
+from pathlib import Path
 
 import numpy as np
+from scipy.ndimage import gaussian_filter1d
+from scipy.stats import entropy, wasserstein_distance
 
+import llm_coop_envs
 from llm_coop_envs.treatments.regulator import SEAT
 
+READERS = Path(llm_coop_envs.__file__).parent / "kbc" / "data" / "nyt_two_thirds_density_digitised.csv"
+ABOVE_NASH = 0.1
+"""From which place on prices are above Nash, where the settings name none."""
 WORDS = {"kbc": "I will name {}.", "bertrand": "I will ask {}.", "evacuation": "I am going to the {} exit."}
 
 
@@ -35,16 +45,29 @@ class Choice:
 
 @dataclass
 class Watched:
-    """What was seen of an episode from its seats."""
+    """What was seen of an episode from its seats.
+
+    Attributes:
+        forced: the rounds whose choices are not the players' own.
+        begun: what everybody saw at the beginning.
+        ended: what everybody saw when a round was over, by its number.
+        stumbled: who named a step that is none.
+    """
 
     env: object
+    forced: tuple[int, ...] = ()
     choices: list[Choice] = field(default_factory=list)
     messages: int = 0
     rewards: Counter = field(default_factory=Counter)
     steps: list = field(default_factory=list)
+    begun: dict = field(default_factory=dict)
+    ended: dict = field(default_factory=dict)
+    stumbled: set = field(default_factory=set)
 
 
-def watch(env, scenario, pool, *, seed, spoiled=0.0, spoiled_counts=0.0, instead=0.0, forced=()):
+def watch(
+    env, scenario, pool, *, seed, spoiled=0.0, spoiled_counts=0.0, instead=0.0, forced=(), laid_down=None, worth=None
+):
     """Play an episode with players who announce one of a pool and choose it half of the time.
 
     Args:
@@ -56,11 +79,15 @@ def watch(env, scenario, pool, *, seed, spoiled=0.0, spoiled_counts=0.0, instead
         spoiled_counts: what counts in their place.
         instead: what counts in place of a choice that a regulator stops.
         forced: the rounds whose choices are not the players' own.
+        laid_down: what counts in these rounds.
+        worth: what counts for each value that is announced; by default the value.
     """
     rng = np.random.default_rng(seed)
-    watched = Watched(env)
+    watched = Watched(env, tuple(forced))
     values = list(pool)
+    worth = worth or {value: _number(value, values) for value in values}
     _, infos = env.reset(seed=seed)
+    watched.begun = {agent: info["slots"] for agent, info in infos.items() if agent != SEAT}
     said, before, pending = {}, {}, {}
     while env.agents:
         phase, number = env.phase, env.round
@@ -82,6 +109,9 @@ def watch(env, scenario, pool, *, seed, spoiled=0.0, spoiled_counts=0.0, instead
             elif phase == "move":
                 legal = np.flatnonzero(infos[agent]["action_mask"]["choice"])
                 actions[agent] = {"choice": int(rng.choice(legal))}
+                if spoiled and rng.random() < spoiled:
+                    actions[agent] = {"choice": 10**7}
+                    watched.stumbled.add(agent)
             else:
                 announced = said.get((number, agent))
                 keeps = announced is not None and rng.random() < 0.5
@@ -96,7 +126,7 @@ def watch(env, scenario, pool, *, seed, spoiled=0.0, spoiled_counts=0.0, instead
                     round=number,
                     agent=agent,
                     chosen=None if bad or number in forced else _number(value, values),
-                    counted=spoiled_counts if bad else _number(value, values),
+                    counted=laid_down if number in forced else spoiled_counts if bad else worth[value],
                     announced=None if announced is None else _number(announced, values),
                     heard=tuple(value for value in named if value is not None),
                     heard_somebody=bool(fresh),
@@ -106,6 +136,8 @@ def watch(env, scenario, pool, *, seed, spoiled=0.0, spoiled_counts=0.0, instead
         _, rewards, _, _, infos = env.step(actions)
         watched.rewards.update(rewards)
         watched.steps.append((phase, number, rewards, infos))
+        if not env.agents or env.round != number:
+            watched.ended[number] = {agent: info["slots"] for agent, info in infos.items() if agent != SEAT}
     return watched
 
 
@@ -203,9 +235,34 @@ def count_contest(watched, settings):
             "unanimous": len(set(named)) == 1,
             "n_winners": sum(abs(abs(value - target) - nearest) < 1e-9 for value in named),
             "mean_level": np.mean(level),
+            **_distances_to_readers(named),
         }
         row.update({f"{name}_{end}": value for name, value in measures.items()})
     return row
+
+
+def _distances_to_readers(named):
+    """How far numbers are from those of the newspaper's readers, by SciPy."""
+    lines = [line for line in READERS.read_text().splitlines() if not line.startswith("#")]
+    readers = np.array([float(row["density"]) for row in csv.DictReader(lines)])
+    readers /= readers.sum()
+    shares = np.bincount(np.round(named).astype(int), minlength=101) / len(named)
+    smooth = gaussian_filter1d(shares, 1.0, mode="constant", truncate=100.0)
+    return {
+        "nyt_wasserstein": wasserstein_distance(range(101), range(101), shares, readers),
+        "nyt_total_variation": np.abs(smooth / smooth.sum() - readers).sum() / 2,
+    }
+
+
+def _are_held(places, settings, firms, ends):
+    """Whether prices at these places between Nash (0) and joint profit (1) are held together, as the settings say."""
+    half = 0.0
+    if settings.prices == "grid":  # the grid price nearest to an end counts as that end
+        steps = [settings.grids[i][1] - settings.grids[i][0] for i in firms]
+        half = max(step / (b - a) for step, a, b in zip(steps, ends.nash, ends.joint, strict=True)) / 2
+    low = ABOVE_NASH + half if settings.collusion_margin == "above_nash" else settings.collusion_margin
+    near = max(places) - min(places) <= settings.collusion_tolerance + 1e-9
+    return near and min(places) >= low - 1e-9 and max(places) <= 1 + half + 1e-9
 
 
 def count_market(watched, settings):
@@ -219,33 +276,57 @@ def count_market(watched, settings):
                 if agent.startswith("firm"):
                     earned = profits.setdefault(number, {})
                     earned[int(agent[5:])] = earned.get(int(agent[5:]), 0.0) + reward
-    gains, positions, firms = [], [], []
-    for number in sorted(prices):
+    gains, positions, held, firms = [], [], [], []
+    own = [number for number in sorted(prices) if number not in watched.forced]
+    for number in own:
         firms = sorted(prices[number])
         ends = settings.rivalry_among(firms).equilibria
         low, high = sum(ends.nash_profit) / len(firms), sum(ends.joint_profit) / len(firms)
         gains.append((sum(profits[number][i] for i in firms) / len(firms) - low) / (high - low))
         nash, joint = sum(ends.nash) / len(firms), sum(ends.joint) / len(firms)
         positions.append((sum(prices[number].values()) / len(firms) - nash) / (joint - nash))
-    every = [price for asked in prices.values() for price in asked.values()]
-    return {
+        places = [(prices[number][i] - a) / (b - a) for i, a, b in zip(firms, ends.nash, ends.joint, strict=True)]
+        held.append(_are_held(places, settings, firms, ends))
+    runs = [(is_held, len(list(run))) for is_held, run in groupby(held)]
+    window, first = settings.collusion_window or 200, len(watched.forced)
+    ends = settings.rivalry_among(firms).equilibria
+    row = {
         "rounds": len(prices),
+        "forced_rounds": len(watched.forced),
         "messages": watched.messages,
+        "end": watched.env.events[-1]["reason"],
         "firms": len(firms),
-        "profit_gain": np.mean(gains),
-        "mean_price": np.mean(every),
-        "price_spread": np.mean([max(asked.values()) - min(asked.values()) for asked in prices.values()]),
-        "price_index_last": min(1.0, max(0.0, np.mean(positions))),
-        **{
-            f"mean_price_last_{i}": np.mean([asked[i] for asked in prices.values() if i in asked])
-            for i in range(settings.firms)
-        },
+        "nash_price": sum(ends.nash) / len(firms),
+        "joint_price": sum(ends.joint) / len(firms),
+        "collusiveness_index": min(1.0, max(0.0, np.mean(positions[249 - first : 300 - first])))
+        if len(prices) > 299
+        else None,
+        "price_index_last": min(1.0, max(0.0, np.mean(positions[-50:]))),
+        "monopoly_found": None,
+        "optimal_rounds": None,
+        "together_share": np.mean(held),
+        "together_longest": max([length for is_held, length in runs if is_held], default=0),
+        "together_from": len(prices) - runs[-1][1] + 1 if held[-1] else None,
+        "window_round": next(
+            (first + k + window for k in range(len(held) - window + 1) if all(held[k : k + window])), None
+        ),
     }
+    for i in range(settings.firms):
+        last = [prices[number][i] for number in own[-50:] if i in prices[number]]
+        row[f"mean_price_last_{i}"] = np.mean(last) if last else None
+    for name, rounds in (("", own), ("_last", own[-50:])):
+        row[f"profit_gain{name}"] = np.mean(gains[-len(rounds) :])
+        row[f"mean_price{name}"] = np.mean([price for number in rounds for price in prices[number].values()])
+        row[f"price_spread{name}"] = np.mean(
+            [max(prices[number].values()) - min(prices[number].values()) for number in rounds]
+        )
+    return row
 
 
 def count_evacuation(watched, settings):
     """What an evacuation comes to, from where people saw themselves and why they left."""
-    ends, chose, again = {}, set(), []
+    assert [*watched.ended] == [*range(1, len(watched.ended) + 1)], "a round passed in which nobody was asked"
+    ends, chose, again, knocked = {}, set(), [], set()
     for choice in watched.choices:
         if choice.agent in chose and choice.chosen is not None:
             again.append(choice)
@@ -256,6 +337,8 @@ def count_evacuation(watched, settings):
             if agent == SEAT:
                 continue
             slots = info["slots"]
+            if slots.overtaken:
+                knocked.add((agent, slots.round))
             if slots.left:
                 ends.setdefault(agent, (slots.left, number, (slots.row, slots.col)))
     out = {agent: end for agent, end in ends.items() if end[0] == "out"}
@@ -264,19 +347,65 @@ def count_evacuation(watched, settings):
     unheard = len(again) - len(heard)
     row = {
         "people": settings.people,
+        "rounds": len(watched.ended),
         "escaped": len(out),
         "disabled": sum(end[0] == "hurt" for end in ends.values()),
         "taken_out": sum(end[0] == "gone" for end in ends.values()),
         "left_inside": settings.people - len(ends),
         "never_left": settings.people - len(out) - sum(end[0] == "gone" for end in ends.values()),
         "messages": watched.messages,
+        "overtaken": len(knocked),
         "chose_again": len(again),
         "exit_changes": len(changes),
         "exit_changes_after_message": len(changed_heard),
         "change_rate_after_message": len(changed_heard) / len(heard) if heard else None,
         "change_rate_unheard": (len(changes) - len(changed_heard)) / unheard if unheard else None,
+        **_count_walks(watched, settings, out),
     }
+    loads = []
     for name in settings.room.exit_names:
         of_exit = {(r, c) for exit_, r, c in settings.exit_list if exit_ == name}
         row[f"escaped_{name}"] = sum(end[2] in of_exit for end in out.values())
+        loads.append(row[f"escaped_{name}"] / len(of_exit))
+    row["balance"] = entropy(loads) / math.log(len(loads)) if out else None
+    # Whoever reaches an exit is out when the next round begins, or the last one is over.
+    left_in = [min(number + 1, settings.rounds) for _, number, _ in out.values()]
+    row["mean_round"] = np.mean(left_in) if out else None
+    row["last_round"] = max(left_in, default=None)
+    for number in range(5, 51, 5):
+        by_then = sum(leaving <= number for leaving in left_in)
+        row[f"escaped_round_{number}"] = by_then if number <= settings.rounds else None
     return row
+
+
+def _count_walks(watched, settings, out):
+    """What people's walks come to, from where they saw themselves when each round was over."""
+    spent, stood, steps = 0, 0, Counter()
+    before = watched.begun
+    for _, after in sorted(watched.ended.items()):
+        for agent, slots in before.items():
+            if slots.left or (now := after.get(agent)) is None:
+                continue
+            moved = (slots.row, slots.col) != (now.row, now.col)
+            spent, stood = spent + 1, stood + (not moved)
+            steps[agent] += moved
+        before = {**before, **after}
+
+    def fewest(agent, cells):
+        slots = watched.begun[agent]
+        apart = [(abs(slots.row - row), abs(slots.col - col)) for row, col in cells]
+        return min(max(pair) if settings.diagonals else sum(pair) for pair in apart)
+
+    cells = [(row, col) for _, row, col in settings.exit_list]
+    scores = {
+        agent: 0.0 if agent not in out or agent in watched.stumbled else fewest(agent, cells) / steps[agent]
+        for agent, slots in before.items()
+        if slots.left != "gone"
+    }
+    detours = [steps[agent] / fewest(agent, [end[2]]) for agent, end in out.items()]
+    return {
+        "waiting": stood / settings.people,
+        "waiting_share": stood / spent,
+        "detour": np.mean(detours) if detours else None,
+        "path_score": np.mean([*scores.values()]),
+    }

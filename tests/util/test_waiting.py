@@ -1,9 +1,10 @@
 import asyncio
+import contextlib
 import threading
 
 import pytest
 
-from llm_coop_envs.util.waiting import run_coroutine, run_through
+from llm_coop_envs.util.waiting import call_apart, run_coroutine, run_through
 
 
 async def at_once():
@@ -29,9 +30,40 @@ def test_what_never_waits_needs_no_loop():
     assert asyncio.run(inside()) == 7
 
 
-def test_what_waits_after_all_is_told():
-    with pytest.raises(RuntimeError, match="failing at 0x"):
+def test_what_waits_after_all_goes_on_in_a_loop():
+    async def waiting(seen):
+        seen.append("begun")
+        with contextlib.suppress(LookupError):
+            await failing()
+        await asyncio.sleep(0.001)
+        return [*seen, asyncio.get_running_loop().is_running()]
+
+    async def inside():
+        return run_through(waiting([]))
+
+    assert run_through(waiting([])) == ["begun", True]
+    assert asyncio.run(inside()) == ["begun", True]
+    with pytest.raises(LookupError, match="no such thing"):
         run_through(failing())
+    loop = asyncio.new_event_loop()
+    assert run_through(waiting([]), loop.run_until_complete) == ["begun", True]
+    loop.close()
+
+
+def test_what_waits_without_a_word_is_refused():
+    async def inside():
+        with pytest.raises(RuntimeError, match="later at 0x"):
+            run_through(later())
+
+    asyncio.run(inside())
+
+
+def test_a_loop_of_ones_own_runs_in_another_thread():
+    async def inside():
+        return call_apart(lambda: asyncio.run(later()))
+
+    assert call_apart(lambda: asyncio.run(later())) is threading.current_thread()
+    assert asyncio.run(inside()) is not threading.current_thread()
 
 
 def test_without_a_loop_it_runs_here():

@@ -12,8 +12,9 @@ from llm_coop_envs.bertrand.deviation import HORIZON, Floats, Response, summaris
 from llm_coop_envs.bertrand.env import BertrandEnv
 from llm_coop_envs.bertrand.faces.after_forcing import PricePath, check_measurable, deviation_choice, market_of
 from llm_coop_envs.bertrand.faces.after_panel import CONTROL_RANGES, CONTROLS, panel
-from llm_coop_envs.bertrand.metrics import WINDOW, lasting_from, price_range, together
+from llm_coop_envs.bertrand.metrics import price_range
 from llm_coop_envs.bertrand.paths import EXACT, NO_CYCLE, PathCycle, discounted, path_cycle, same_cycle
+from llm_coop_envs.bertrand.price_measures import WINDOW, lasting_from, together
 from llm_coop_envs.bertrand.rules import positions, profit_gain
 from llm_coop_envs.bertrand.settings import BertrandSettings
 from llm_coop_envs.core.scenario import Row, SettingsRange

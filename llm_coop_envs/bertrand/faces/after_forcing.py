@@ -23,12 +23,12 @@ TARGETS = ("best_reply", "nash", "joint", "lowest", "highest")
 
 @dataclass(frozen=True, eq=False)
 class PricePath:
-    """Rounds of the firms that are in the market at the end, from the last departure on.
+    """Rounds of the firms that are in the market at the end, from the last departure on, at prices that they chose.
 
     Attributes:
         prices: (rounds, firms).
         profits: (rounds, firms).
-        earlier: how many rounds were played before, with more firms.
+        earlier: how many rounds were played before, with more firms or at prices that were laid down.
     """
 
     prices: Floats
@@ -38,16 +38,17 @@ class PricePath:
     @classmethod
     def from_events(cls, events: Sequence[Event]) -> PricePath:
         """Read the rounds among recorded events."""
-        rounds = [event for event in events if event["type"] == "round"]
+        every = [event for event in events if event["type"] == "round"]
+        rounds = [event for event in every if not event["forced"]] or every
         prices, profits = (
             np.array([event[name] for event in rounds], dtype=np.float64) for name in ("prices", "profits")
         )
         if not np.isnan(prices).any():
-            return cls(prices, profits)
+            return cls(prices, profits, len(every) - len(rounds))
         missing = np.isnan(prices)
         same = (missing == missing[-1]).all(axis=1)
         rows = np.ix_(same, ~missing[-1])
-        return cls(prices[rows], profits[rows], int((~same).sum()))
+        return cls(prices[rows], profits[rows], len(every) - int(same.sum()))
 
 
 def market_of(game: Branching) -> BertrandEnv:

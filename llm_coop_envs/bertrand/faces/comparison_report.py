@@ -8,8 +8,8 @@ from typing import Any
 
 from llm_coop_envs.bertrand.faces.after import LAST, Deviations
 from llm_coop_envs.bertrand.faces.after_panel import CONTROL_RANGES, CONTROLS
-from llm_coop_envs.bertrand.metrics import WINDOW
 from llm_coop_envs.bertrand.paths import EXACT
+from llm_coop_envs.bertrand.price_measures import WINDOW
 from llm_coop_envs.core.scenario import Row, Scenario
 from llm_coop_envs.errors import LlmCoopError
 from llm_coop_envs.render.charts.dots import Dot, DotPanel, draw_dots

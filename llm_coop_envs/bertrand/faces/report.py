@@ -104,7 +104,7 @@ class BertrandSection(ScenarioSection[PriceHistory]):
         for event in rounds:
             if not event["forced"]:
                 prices[event["round"] - 1] = event["prices"]
-            together[event["round"] - 1] = event["together"]
+                together[event["round"] - 1] = event["together"]
         return PriceHistory(
             prices=prices,
             together=together,

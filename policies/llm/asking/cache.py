@@ -17,6 +17,7 @@ from llm_coop_envs.policies.llm.chat import ChatReply, ChatRequest, RequestKey
 from llm_coop_envs.policies.llm.clients.endpoint import Endpoint
 from llm_coop_envs.util.checks import check_int
 from llm_coop_envs.util.fastjson import dumps, loads
+from llm_coop_envs.util.paths import StrPath
 
 FILE = "answers.sqlite3"
 _TABLE = "CREATE TABLE IF NOT EXISTS answers (name TEXT PRIMARY KEY, request BLOB, reply BLOB) WITHOUT ROWID"
@@ -40,10 +41,11 @@ class Cache:
         SettingsError: the sample index is negative.
     """
 
-    def __init__(self, folder: Path, sample: int | None = None) -> None:
+    def __init__(self, folder: StrPath, sample: int | None = None) -> None:
         self.sample = sample
         if sample is not None:
             check_int(self, "sample", 0)
+        folder = Path(folder)
         self._path = folder / FILE
         try:
             folder.mkdir(parents=True, exist_ok=True)

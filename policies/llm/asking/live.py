@@ -10,7 +10,6 @@ import functools
 import random
 import sys
 from collections.abc import AsyncIterator, Callable, Sequence
-from pathlib import Path
 from typing import Any, TypeAlias
 
 from llm_coop_envs.errors import SettingsError
@@ -37,6 +36,7 @@ from llm_coop_envs.policies.llm.clients import connect as connect_client
 from llm_coop_envs.policies.llm.clients.client import Client, is_reachable
 from llm_coop_envs.policies.llm.journal import Journal
 from llm_coop_envs.policies.llm.totals import RequestCounters
+from llm_coop_envs.util.paths import StrPath
 from llm_coop_envs.util.quoting import harmless
 
 _SPARE_FILES = 128  # descriptors for everything that is no connection
@@ -44,14 +44,14 @@ _SPARE_FILES = 128  # descriptors for everything that is no connection
 
 @contextlib.asynccontextmanager
 async def open_chat(
-    folder: Path,
+    folder: StrPath,
     endpoints: Endpoint | Sequence[Endpoint] = (),
     *,
     budget: Budget | None = None,
-    prices: PriceList | None = None,
+    prices: StrPath | PriceList | None = None,
     part: str = "main",
-    replay: Path | None = None,
-    cache: Path | None = None,
+    replay: StrPath | None = None,
+    cache: StrPath | None = None,
     sample: int | None = None,
     notify: Callable[[str], None] | None = None,
     connect: Callable[[Endpoint], ChatClient] = connect_client,
@@ -114,7 +114,7 @@ async def open_chat(
 
 
 async def check_chat(
-    endpoints: Sequence[Endpoint], budget: Budget | None, prices: Path | PriceList | None = None
+    endpoints: Sequence[Endpoint], budget: Budget | None, prices: StrPath | PriceList | None = None
 ) -> None:
     """Check keys, libraries and prices before anything is written.
 
@@ -128,7 +128,7 @@ async def check_chat(
             await connect_client(address).aclose()
 
 
-def known_prices(endpoints: Sequence[Endpoint], prices: Path | PriceList | None = None) -> dict[str, Price | None]:
+def known_prices(endpoints: Sequence[Endpoint], prices: StrPath | PriceList | None = None) -> dict[str, Price | None]:
     """Look up the price of each endpoint's model, first among the user's; `None` if not known."""
     table = prices if isinstance(prices, PriceList) else PriceList.load(prices)
     is_own = {endpoint.model: endpoint.base_url is not None and not endpoint.is_openai for endpoint in endpoints}

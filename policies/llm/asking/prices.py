@@ -19,6 +19,7 @@ from llm_coop_envs.errors import LlmCoopError
 from llm_coop_envs.policies.llm.chat import LOCAL, ChatRequest, Usage
 from llm_coop_envs.util.checks import suggestion
 from llm_coop_envs.util.opening import DAMAGED, read_file
+from llm_coop_envs.util.paths import StrPath
 
 MILLION = 1_000_000
 _EXAMPLE = "a line is such as 'openai/gpt-4o-mini: {input: 0.15, output: 0.60}', in US dollars per million tokens"
@@ -106,7 +107,7 @@ class PriceList:
     own: Mapping[str, Price]
 
     @classmethod
-    def load(cls, path: Path | None = None, recorded: Mapping[str, Any] = MappingProxyType({})) -> PriceList:
+    def load(cls, path: StrPath | None = None, recorded: Mapping[str, Any] = MappingProxyType({})) -> PriceList:
         """Load a user's file of prices.
 
         Args:
@@ -120,6 +121,7 @@ class PriceList:
         own = {model: Price.from_json(data) for model, data in recorded.items()}
         if path is None:
             return cls(own)
+        path = Path(path)
         try:
             data = yaml.safe_load(read_file(path).decode())
         except (OSError, yaml.YAMLError, *DAMAGED) as error:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from llm_coop_envs.policies.llm.chat import ChatReply, ChatRequest, NotInJournal, RequestKey
 from llm_coop_envs.policies.llm.journal import Answers, JournalError, read_run
 from llm_coop_envs.policies.llm.totals import RequestCounters
+from llm_coop_envs.util.paths import StrPath
 
 
 class ReplayChat:
@@ -23,7 +22,7 @@ class ReplayChat:
         JournalError: there is no journal, or it is damaged.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: StrPath) -> None:
         self._folder = folder
         self._answers = Answers(folder)
         self.counters = RequestCounters()

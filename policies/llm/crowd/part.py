@@ -19,8 +19,9 @@ from llm_coop_envs.policies.llm.journal import CrowdQuestion, TextJournal
 from llm_coop_envs.policies.llm.parsing.answer_reading import EMPTY
 from llm_coop_envs.policies.llm.parsing.numbers import read_bare_numbers
 from llm_coop_envs.policies.llm.playing.answer_counts import CallCounts
-from llm_coop_envs.policies.llm.playing.answer_readers import MessageReader, NumberReader, Reader, reader_for
+from llm_coop_envs.policies.llm.playing.answer_readers import MessageReader, NumberReader, Reader
 from llm_coop_envs.policies.llm.playing.counted_reading import read_and_count, to_choice
+from llm_coop_envs.policies.llm.playing.move_readers import reader_for
 from llm_coop_envs.util.waiting import by_hands
 
 #: One answer: the question, the player's index, a seed that is this player's own in this step.
@@ -167,7 +168,7 @@ def read_answers(texts: Sequence[str], question: Question, blank: NDArray[Any], 
         counts.answered += reading.ok
         counts.fallbacks += not reading.ok
         choice = to_choice(question, reading, counts)
-        if choice is None:
+        if choice is None and not reading.ok:
             submissions.missing.append(position)
         elif blank.dtype.kind == "i":
             submissions.choices[position] = choice if math.fabs(choice) < _LARGEST else ILLEGAL

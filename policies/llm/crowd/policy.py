@@ -31,6 +31,7 @@ from llm_coop_envs.policies.llm.journal import CrowdQuestion, TextJournal
 from llm_coop_envs.policies.llm.playing.answer_counts import AnswerCounts, CallCounts
 from llm_coop_envs.policies.population.population import People, Person
 from llm_coop_envs.util.draws import CROWD, Key, key_of, seeds_of
+from llm_coop_envs.util.paths import StrPath
 from llm_coop_envs.util.ray_cluster import connected, same_version
 from llm_coop_envs.version import __version__
 
@@ -75,7 +76,7 @@ class TextCrowd(Policy):
         *,
         many: bool = False,
         people: People | None = None,
-        folder: Path | None = None,
+        folder: StrPath | None = None,
         hands: int = 100_000,
         processes: int = 1,
         ray: str | None = None,
@@ -222,7 +223,7 @@ async def _ask_people(
 class _Part:
     """One process's part of a crowd: asks, journals and reads."""
 
-    def __init__(self, source: AskOne | AskMany, many: bool, folder: Path | None, name: str) -> None:
+    def __init__(self, source: AskOne | AskMany, many: bool, folder: StrPath | None, name: str) -> None:
         self._source, self._many = source, many
         self._journal = None if folder is None else TextJournal(folder, name)
 

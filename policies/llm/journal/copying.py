@@ -11,11 +11,12 @@ from llm_coop_envs.policies.llm.journal.frames import FOLDER, default_suffix, ex
 from llm_coop_envs.policies.llm.journal.questions import read_questions
 from llm_coop_envs.policies.llm.journal.writer import opening_line
 from llm_coop_envs.util.fastjson import dumps
+from llm_coop_envs.util.paths import StrPath
 
 _LINES = 200  # in a commit
 
 
-def write_copies(source: Path, folder: Path, part: str, copies: Callable[[str, int], Iterable[str]]) -> Path:
+def write_copies(source: StrPath, folder: StrPath, part: str, copies: Callable[[str, int], Iterable[str]]) -> Path:
     """Copy answers of one run into a new part of another run's journal. The file is complete or does not exist.
 
     Args:
@@ -30,7 +31,7 @@ def write_copies(source: Path, folder: Path, part: str, copies: Callable[[str, i
     Raises:
         JournalError: it cannot be written.
     """
-    path = folder / FOLDER / f"{part}{default_suffix()}"
+    path = Path(folder) / FOLDER / f"{part}{default_suffix()}"
     pack = packer(default_suffix())
     aside = path.with_name(f".{path.name}.new")
     with explain_os_errors(path):

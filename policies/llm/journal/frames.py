@@ -19,6 +19,7 @@ from llm_coop_envs.errors import MissingExtra, RunError
 from llm_coop_envs.storage.machine import HERE, Machine
 from llm_coop_envs.util.fastjson import loads
 from llm_coop_envs.util.opening import open_file
+from llm_coop_envs.util.paths import StrPath
 
 zstandard: Any
 try:
@@ -100,13 +101,14 @@ def explain_os_errors(path: Path, action: str = "written") -> Iterator[None]:
         ) from error
 
 
-def journal_files(folder: Path, machine: Machine = HERE) -> list[Path]:
+def journal_files(folder: StrPath, machine: Machine = HERE) -> list[Path]:
     """The files of a run's journal, one for each part, sorted by name."""
+    parts = Path(folder) / FOLDER
     try:
-        names = machine.names(folder / FOLDER)
+        names = machine.names(parts)
     except (FileNotFoundError, NotADirectoryError):
         return []
-    return sorted(folder / FOLDER / name for name in names if name.endswith((ZSTD, GZIP)))
+    return sorted(parts / name for name in names if name.endswith((ZSTD, GZIP)))
 
 
 def default_suffix() -> str:
@@ -146,8 +148,9 @@ def read_commits(path: Path, machine: Machine = HERE) -> Iterator[Commit | Gap]:
         yield from read_frames(file, suffix_of(path))
 
 
-def read_from(path: Path, start: int) -> Iterator[Commit]:
+def read_from(path: StrPath, start: int) -> Iterator[Commit]:
     """Read the readable commits of a part from byte `start`, where a commit begins; see `read_commits`."""
+    path = Path(path)
     with explain_os_errors(path, "read"), open_file(path) as file:
         for commit in read_frames(file, suffix_of(path), start):
             if isinstance(commit, Commit):

@@ -8,19 +8,19 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from llm_coop_envs.policies.llm.chat import ChatReply, ChatRequest, RequestKey
 from llm_coop_envs.policies.llm.journal.frames import Gap, JournalError, journal_files, read_commits
 from llm_coop_envs.util.checks import suggestion
 from llm_coop_envs.util.opening import DAMAGED
+from llm_coop_envs.util.paths import StrPath
 
 _SHOWN = 80
 _NUMBER = re.compile(r"(\d+)")
 
 
-def read_questions(folder: Path, gaps: list[str] | None = None) -> Iterator[tuple[RequestKey, Any]]:
+def read_questions(folder: StrPath, gaps: list[str] | None = None) -> Iterator[tuple[RequestKey, Any]]:
     """Yield the journal's lines that hold a question with its answer or error, from all parts.
 
     Args:
@@ -51,7 +51,7 @@ class Exchange:
     error: str = ""
 
 
-def read_episode(folder: Path, episode: str, gaps: list[str] | None = None) -> list[Exchange]:
+def read_episode(folder: StrPath, episode: str, gaps: list[str] | None = None) -> list[Exchange]:
     """Read an episode's questions and answers, sorted by step, then by player, then in the order asked.
 
     Args:
@@ -84,7 +84,7 @@ def read_episode(folder: Path, episode: str, gaps: list[str] | None = None) -> l
     )
 
 
-def list_episodes(folder: Path, gaps: list[str] | None = None) -> dict[str, int]:
+def list_episodes(folder: StrPath, gaps: list[str] | None = None) -> dict[str, int]:
     """List the episodes in a run's journal (`"condition/seed"`) with the number of questions of each.
 
     Args:
@@ -100,7 +100,7 @@ def list_episodes(folder: Path, gaps: list[str] | None = None) -> dict[str, int]
     return {name: counts[name] for name in sorted(counts, key=_natural)}
 
 
-def _need_journal(folder: Path) -> None:
+def _need_journal(folder: StrPath) -> None:
     if not journal_files(folder):
         raise JournalError(f"{folder}: holds no journal; give the folder of a run that asked a model")
 
@@ -110,7 +110,7 @@ def _natural(name: str) -> tuple[Any, ...]:
     return tuple(int(part) if part.isdigit() else part for part in _NUMBER.split(name))
 
 
-def describe_difference(folder: Path, key: RequestKey, request: ChatRequest) -> str:
+def describe_difference(folder: StrPath, key: RequestKey, request: ChatRequest) -> str:
     """Describe, for a message, how a question differs from the one recorded under its key."""
     recorded = next((line["request"] for name, line in read_questions(folder) if name == key), None)
     return "it cannot be said in what" if recorded is None else _compare(recorded, request.plain())

@@ -26,6 +26,7 @@ from llm_coop_envs.policies.llm.totals import AnswerTotals
 from llm_coop_envs.storage.machine import HERE, Machine
 from llm_coop_envs.util.fastjson import dumps, loads
 from llm_coop_envs.util.opening import DAMAGED
+from llm_coop_envs.util.paths import StrPath
 
 FORMAT = 1
 # In the table an error is a JSON string and an answer a JSON object: x'22' is a quotation mark.
@@ -110,7 +111,7 @@ class Answers:
     filter of 1 MiB: most questions are new and need no look at the file.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: StrPath) -> None:
         self._folder = folder
         self._latest: dict[RequestKey, tuple[str, bytes, int]] = {}
         self._bloom = bytearray(_BLOOM_BITS // 8)
@@ -242,7 +243,7 @@ def _is_error(packed: bytes) -> bool:
     return packed.startswith(b'"')
 
 
-def read_run(folder: Path, answers: Answers | None = None, machine: Machine = HERE) -> list[PartReport]:
+def read_run(folder: StrPath, answers: Answers | None = None, machine: Machine = HERE) -> list[PartReport]:
     """Read all parts of a run's journal.
 
     Args:

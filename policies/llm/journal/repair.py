@@ -14,6 +14,7 @@ from llm_coop_envs.policies.llm.journal.records import Answers, PartReport, read
 from llm_coop_envs.storage.files import atomic_path
 from llm_coop_envs.storage.machine import HERE, Machine
 from llm_coop_envs.util.opening import open_file
+from llm_coop_envs.util.paths import StrPath
 
 
 def describe(report: PartReport) -> list[str]:
@@ -52,7 +53,7 @@ def cut_back(path: Path, descriptor: int, tail: Gap, machine: Machine = HERE) ->
     return aside
 
 
-def salvage(folder: Path) -> list[str]:
+def salvage(folder: StrPath) -> list[str]:
     """Rewrite every damaged part from its readable commits; the old file stays beside it.
 
     Returns:

@@ -24,6 +24,7 @@ from llm_coop_envs.policies.llm.journal.lock import open_part
 from llm_coop_envs.policies.llm.journal.repair import cut_back
 from llm_coop_envs.policies.llm.journal.writer import check_part, opening_line
 from llm_coop_envs.util.fastjson import dumps
+from llm_coop_envs.util.paths import StrPath
 
 CROWD = "crowd"
 
@@ -64,9 +65,9 @@ class TextJournal:
         SettingsError: the part's name cannot be a file's name.
     """
 
-    def __init__(self, folder: Path, part: str = "main") -> None:
+    def __init__(self, folder: StrPath, part: str = "main") -> None:
         check_part(part)
-        self.path = folder / CROWD / f"{part}{default_suffix()}"
+        self.path = Path(folder) / CROWD / f"{part}{default_suffix()}"
         with contextlib.ExitStack() as opened:
             descriptor, self._lock = opened.enter_context(open_part(self.path))
             self._answers: dict[tuple[str, int], list[tuple[str, list[int], list[str]]]] = defaultdict(list)

@@ -33,6 +33,7 @@ from llm_coop_envs.policies.llm.journal.repair import cut_back
 from llm_coop_envs.storage.lease import HEARTBEAT
 from llm_coop_envs.storage.machine import HERE, Machine
 from llm_coop_envs.util.fastjson import dumps
+from llm_coop_envs.util.paths import StrPath
 
 MAIN = "main"  # the part of a process that plays a run alone
 PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
@@ -61,8 +62,9 @@ class Journal:
         SettingsError: the part's name cannot be a file's name.
     """
 
-    def __init__(self, folder: Path, part: str = MAIN, machine: Machine = HERE) -> None:
+    def __init__(self, folder: StrPath, part: str = MAIN, machine: Machine = HERE) -> None:
         check_part(part)
+        folder = Path(folder)
         self.answers = Answers(folder)
         self.part = part
         self.machine = machine

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
-from llm_coop_envs.interface.question import Number, Options
+from llm_coop_envs.interface.question import Number
 from llm_coop_envs.policies.llm.parsing import (
     AMBIGUOUS,
     Choice,
@@ -37,14 +37,20 @@ _NOUN = re.compile(
     re.IGNORECASE,
 )
 _NUMBER_LABEL = re.compile(r"\A\W*(\d{1,4}) ?[=:)\],-]")
-_NOTHING_LEGAL: Mapping[str, Any] = {"low": "", "high": "", "integer": False, "allowed": (), "options": ()}
+#: What templates may show besides of moves that are more than a number or an option, where there is nothing to show.
+MOVE_FACTS: Mapping[str, Any] = {"passing": False, "fewest": 0, "most": 0, "parts": (), "pattern": ""}
+#: What is legal, where nothing is said of it.
+NOTHING_LEGAL: Mapping[str, Any] = {
+    **{"low": "", "high": "", "integer": False, "allowed": (), "options": ()},
+    **MOVE_FACTS,
+}
 
 
 class Reader(ABC, Generic[T]):
     """Reads the answers to one question.
 
     Attributes:
-        kind: `"number"`, `"option"` or `"text"`.
+        kind: `"number"`, `"option"`, `"text"`, or one of those of `move_readers`.
         key: the key of the answer where an object is asked for.
         repairable: whether asking what the answer meant can help.
     """
@@ -60,7 +66,7 @@ class Reader(ABC, Generic[T]):
     @functools.cached_property
     def legal(self) -> Mapping[str, Any]:
         """What is legal, as the templates for repairs and second tries show it."""
-        return _NOTHING_LEGAL
+        return NOTHING_LEGAL
 
     @abstractmethod
     def schema(self) -> dict[str, Any]:
@@ -69,6 +75,14 @@ class Reader(ABC, Generic[T]):
     def value_text(self, reading: Reading[T]) -> str:
         """The value as a text; empty if there is none."""
         return ""
+
+    def is_quoted(self, reading: Reading[T], repaired: Reading[T], text: str) -> bool:
+        """Whether an answer names what it is said to have meant: a value that it does not name is made up."""
+        named = {*reading.named, reading.value} if reading.ok else reading.named
+        value_pattern = re.escape(self.value_text(repaired)) if reading.ok else ""
+        return repaired.value in named or (
+            bool(value_pattern) and re.search(rf"(?<![\d.]){value_pattern}(?!\.?\d)", text) is not None
+        )
 
     def object_schema(
         self, *, repair: bool = False, max_tokens: int | None = None, beside: Sequence[str] = ("reason",)
@@ -83,11 +97,11 @@ class Reader(ABC, Generic[T]):
         if max_tokens is not None:
             texts = 1 if self.kind == "text" else max(1, len(beside))
             text_tokens = max_tokens - _TOKENS_AROUND - _TOKENS_FURTHER * (texts - 1)
-            text["maxLength"] = max(_SHORTEST // texts, _CHARACTERS_PER_TOKEN[self.kind] * text_tokens // texts)
+            text["maxLength"] = max(_SHORTEST // texts, _CHARACTERS_PER_TOKEN.get(self.kind, 1) * text_tokens // texts)
         if self.kind == "text":
             value = {**text, **value}
         if repair:
-            value["type"] = [value["type"], "null"]
+            value["type"] = value["type"] if isinstance(value["type"], list) else [value["type"], "null"]
             if "enum" in value:
                 value["enum"] = [*value["enum"], None]
         properties: dict[str, Any] = {} if repair or self.kind == "text" else dict.fromkeys(beside, text)
@@ -100,7 +114,7 @@ class Reader(ABC, Generic[T]):
         }
 
 
-class _CachingReader(Reader[T]):
+class CachingReader(Reader[T]):
     """Reads a short answer once. Readers are equal only if identical; `reader_for` returns the same one again."""
 
     def read(self, text: str, *, truncated: bool, refused: bool) -> Reading[T]:
@@ -115,12 +129,12 @@ class _CachingReader(Reader[T]):
 
 
 @functools.lru_cache(maxsize=1 << 14)
-def _cached_read(reader: _CachingReader[T], text: str, truncated: bool) -> Reading[T]:
+def _cached_read(reader: CachingReader[T], text: str, truncated: bool) -> Reading[T]:
     return reader._read(text, truncated)
 
 
 @dataclass(frozen=True, eq=False)
-class NumberReader(_CachingReader[float]):
+class NumberReader(CachingReader[float]):
     """Reads a number."""
 
     key: str
@@ -135,7 +149,7 @@ class NumberReader(_CachingReader[float]):
         """The bounds, as the prompts write them."""
         question = self.question
         bounds = {"low": f"{question.low:.12g}", "high": f"{question.high:.12g}"}
-        return {**_NOTHING_LEGAL, **bounds, "integer": question.whole, "allowed": question.allowed}
+        return {**NOTHING_LEGAL, **bounds, "integer": question.whole, "allowed": question.allowed}
 
     def schema(self) -> dict[str, Any]:
         """A number between the bounds."""
@@ -151,7 +165,7 @@ class NumberReader(_CachingReader[float]):
 
 
 @dataclass(frozen=True, eq=False)
-class OptionReader(_CachingReader[int]):
+class OptionReader(CachingReader[int]):
     """Reads one of a few options; the value is the option's choice."""
 
     key: str
@@ -185,7 +199,7 @@ class OptionReader(_CachingReader[int]):
     @functools.cached_property
     def legal(self) -> Mapping[str, Any]:
         """The options, as the prompts list them."""
-        return {**_NOTHING_LEGAL, "options": self.labels}
+        return {**NOTHING_LEGAL, "options": self.labels}
 
     def schema(self) -> dict[str, Any]:
         """One of the letters, or of the names."""
@@ -198,6 +212,7 @@ class MessageReader(Reader[str]):
 
     key: str
     speaker: str
+    longest: int = 0
     kind = "text"
     repairable = False
 
@@ -205,27 +220,19 @@ class MessageReader(Reader[str]):
         """Read an answer."""
         return read_text(text, key=self.key, speaker=self.speaker, truncated=truncated, refused=refused)
 
+    @property
+    def legal(self) -> Mapping[str, Any]:
+        """How long it may be, where it is a move."""
+        return {**NOTHING_LEGAL, "most": self.longest}
+
     def schema(self) -> dict[str, Any]:
         """A text."""
         return {"type": "string"}
 
 
-def reader_for(question: Number | Options, word: Callable[[str], str], *, numbered: bool = False) -> Reader[Any]:
-    """The reader of the answers to a question.
-
-    Args:
-        question: the question.
-        word: an option's name in the prompt's language.
-        numbered: whether options also go by the numbers that `step` takes, as in the environment's own texts.
-    """
-    if isinstance(question, Options):
-        options = tuple((option.choice, option.letter, option.name, option.spellings) for option in question.options)
-        return _option_reader(question.name, options, question.known, word, numbered)
-    return _number_reader(question)
-
-
 @functools.lru_cache(maxsize=4096)  # few questions come back again and again
-def _number_reader(question: Number) -> NumberReader:
+def number_reader(question: Number) -> NumberReader:
+    """The reader of a number that may not be passed."""
     # Answers name the six digits that texts show.
     allowed = tuple(float(f"{number:.6g}") for _, number in question.listed)
     low, high = (min(allowed), max(allowed)) if allowed else (question.low, question.high)
@@ -234,13 +241,15 @@ def _number_reader(question: Number) -> NumberReader:
 
 
 @functools.lru_cache(maxsize=4096)
-def _option_reader(
+def option_reader(
     key: str,
     options: tuple[tuple[int, str, str, tuple[str, ...]], ...],
     all_names: tuple[str, ...],
     word: Callable[[str], str],
     numbered: bool,
 ) -> OptionReader:
+    """The reader of an option; `options` are (choice, letter, name, spellings)."""
+
     def spellings(name: str, aliases: tuple[str, ...] = ()) -> tuple[str, ...]:
         # Aliases of one or two letters are for keyboards: in prose they are something else.
         longer = [alias for alias in aliases if len(alias) > 2]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, TypeVar
 
-from llm_coop_envs.interface.question import Number, Options
+from llm_coop_envs.interface.question import Number, Question
 from llm_coop_envs.policies.llm.chat import ChatReply
 from llm_coop_envs.policies.llm.parsing import AMBIGUOUS, EMPTY, ILLEGAL, REFUSED, UNREADABLE, Reading
 from llm_coop_envs.policies.llm.parsing.tokens import INVISIBLE, TEMPLATE_TOKENS, TOO_LONG
@@ -38,14 +38,14 @@ def read_and_count(
     return reading
 
 
-def to_choice(question: Number | Options, reading: Reading[Any], counts: CallCounts) -> float | int | None:
-    """Turn a reading into the choice to submit; `None` if no choice could be read.
+def to_choice(question: Question, reading: Reading[Any], counts: CallCounts) -> Any:
+    """Turn a reading into the choice to submit; `None` if no choice could be read, or a number is passed.
 
     A number with decimals where integers are asked for is rounded, halves up, and counted. A number outside the bounds
     is submitted all the same, so that the environment replaces and flags it.
     """
-    value: float | None = reading.value
-    if value is None or isinstance(question, Options):
+    value: Any = reading.value
+    if value is None or not isinstance(question, Number):
         return value
     if question.integer and reading.ok and not float(value).is_integer():
         counts.rounded += 1

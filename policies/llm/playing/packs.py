@@ -38,7 +38,7 @@ GENERIC_FOLDER = "generic"
 _FIELDS = {"name": str, "language": str, "paraphrase": str, "version": int}
 _OPTIONAL = {"base": str}
 
-_LEGAL = "kind low high integer allowed options"
+_LEGAL = "kind low high integer allowed options passing pattern"
 #: The templates that belong to no scenario, and the names that each may use.
 COMMON_TEMPLATES = {
     # Asks what an answer that could not be read was meant to say.

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import functools
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from llm_coop_envs.core.base_policy import Action
-from llm_coop_envs.interface.question import Number, Options
+from llm_coop_envs.interface.question import Question
 from llm_coop_envs.policies.llm.chat import Chat, ChatError, ChatMessage, ChatReply, ChatRequest
 from llm_coop_envs.policies.llm.parsing import AMBIGUOUS, EMPTY, REFUSED, UNREADABLE, Reading
 from llm_coop_envs.policies.llm.parsing.tokens import remove_template_tokens
 from llm_coop_envs.policies.llm.parsing.tokens import shorten as shorten_answer
 from llm_coop_envs.policies.llm.playing.answer_counts import AnswerCounts, CallCounts
-from llm_coop_envs.policies.llm.playing.answer_readers import MessageReader, Reader, reader_for
+from llm_coop_envs.policies.llm.playing.answer_readers import MOVE_FACTS, MessageReader, Reader
 from llm_coop_envs.policies.llm.playing.calls import Call
 from llm_coop_envs.policies.llm.playing.context_window import shorten
 from llm_coop_envs.policies.llm.playing.counted_reading import read_reply, to_choice
 from llm_coop_envs.policies.llm.playing.memory import Note
+from llm_coop_envs.policies.llm.playing.move_readers import reader_for
 from llm_coop_envs.policies.llm.playing.packs import Prompts
 from llm_coop_envs.policies.llm.playing.paraphrasing import PARAPHRASE, paraphrase_prompt
 from llm_coop_envs.policies.llm.playing.settings import LLMSettings
@@ -158,7 +158,7 @@ class Prompter:
         turn: Turn,
         call: Call,
         facts: Mapping[str, Any],
-        question: Number | Options,
+        question: Question,
         *,
         preamble: str = "",
         extract: bool = False,
@@ -172,9 +172,14 @@ class Prompter:
         """
         reader = reader_for(question, self.prompts.word)
         facts = {"kind": reader.kind, "key": reader.key, **reader.legal, **facts}
-        decision = await self.ask(turn, call, facts, reader, preamble=preamble, extract=extract)
+        is_text = reader.kind == "text"
+        decision = await self.ask(turn, call, facts, reader, preamble=preamble, quiet=is_text, extract=extract)
+        if is_text and decision.reading.status == EMPTY:
+            return {"choice": ""}, decision.text
         choice = to_choice(question, decision.reading, self.counters.for_call(call.name))
-        return {} if choice is None else {"choice": choice}, decision.text
+        if choice is None and not decision.reading.ok:
+            return {}, decision.text
+        return {"choice": choice}, decision.text
 
     def facts(
         self, turn: Turn, call: Call, slots: Mapping[str, Any], persona: str = "", **private: Any
@@ -297,7 +302,8 @@ class Prompter:
         as_object = settings.answers == "json" and name != SUMMARY
         if self._scripted:
             form = "plain" if name == SUMMARY or (repair and not as_object) else settings.answers
-            question = {"kind": reader.kind, "key": reader.key, "form": form, "repair": repair, **reader.legal}
+            legal = {name: value for name, value in reader.legal.items() if value or name not in MOVE_FACTS}
+            question = {"kind": reader.kind, "key": reader.key, "form": form, "repair": repair, **legal}
             extra = {**extra, "metadata": {"question": json.dumps(question, ensure_ascii=False)}}
         schema = None
         if as_object:
@@ -371,10 +377,7 @@ class _Question(Generic[T]):
         }
         prompt = prompter.prompts.pack.templates.render("repair.jinja", values)
         repaired = read_reply(reader, await self._send(prompt, repair=True), self._counts)
-        named = {*reading.named, reading.value} if reading.ok else reading.named
-        value_pattern = re.escape(reader.value_text(repaired)) if reading.ok else ""
-        is_quoted = bool(value_pattern) and re.search(rf"(?<![\d.]){value_pattern}(?!\.?\d)", reply.text) is not None
-        if repaired.ok and repaired.value not in named and not is_quoted:
+        if repaired.ok and not reader.is_quoted(reading, repaired, reply.text):
             self._counts.unreadable += 1
             return Reading(UNREADABLE)
         return repaired

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields
 from math import inf
@@ -90,6 +91,8 @@ class LLMSettings(Settings):
     def __post_init__(self) -> None:
         """Check the fields that need more than `bounds` and `allowed`."""
         super().__post_init__()
+        if isinstance(self.pack, os.PathLike):
+            object.__setattr__(self, "pack", os.fspath(self.pack))
         for name in ("model", "pack"):
             if not isinstance(getattr(self, name), str) or not getattr(self, name).strip():
                 raise SettingsError(name, getattr(self, name), "must be a name")

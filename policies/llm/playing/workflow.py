@@ -12,7 +12,6 @@ from llm_coop_envs.core.array_env import TALK
 from llm_coop_envs.core.base_policy import Action
 from llm_coop_envs.core.policy import Episode
 from llm_coop_envs.core.settings import Settings
-from llm_coop_envs.interface.question import Number, Options
 from llm_coop_envs.interface.slots import Slots
 from llm_coop_envs.policies.llm.playing.calls import Call, names
 from llm_coop_envs.policies.llm.playing.personas import Persona
@@ -74,7 +73,7 @@ class GenericWorkflow(Workflow[NoSettings]):
 
     calls = (
         Call("talk", "message", names("text message_length")),
-        Call("act", "", names("text kind key low high integer allowed options")),
+        Call("act", "", names("text kind key low high integer allowed options passing fewest most parts pattern")),
     )
     from_text = True
 
@@ -83,6 +82,6 @@ class GenericWorkflow(Workflow[NoSettings]):
         talk, act = self.calls
         if slots.phase == TALK:
             return await prompter.message(turn, talk, prompter.facts(turn, talk, {**vars(slots), "text": turn.text}))
-        assert isinstance(slots.question, Number | Options), "whoever is on turn in an act phase is asked something"
+        assert slots.question is not None, "whoever is on turn in an act phase is asked something"
         action, _ = await prompter.choose(turn, act, prompter.facts(turn, act, {"text": turn.text}), slots.question)
         return action

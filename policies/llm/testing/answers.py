@@ -25,6 +25,7 @@ NO_QUESTION = (
     "of llm-coop to a model called 'scripted' do, and this is none of them."
 )
 _REASON = "It seems to be a good choice by what is known so far."
+_MOVES = frozenset(("several", "ranking", "shares", "parts"))
 _SENTENCES = (
     "I have thought about it and would like to hear from the rest of you.",
     "Let us see what the others are going to do.",
@@ -47,7 +48,9 @@ def scripted_answer(prompt: str, metadata: Mapping[str, str] | None = None) -> s
     value: Any
     if "says" in question:  # the question brings its answer along, as those for descriptions of people do
         return str(question["says"])
-    if question["kind"] == "text":
+    if question["kind"] in _MOVES or (question.get("passing") and drawn % 4 == 3):
+        value, text = _move(question, prompt, drawn // 3)
+    elif question["kind"] == "text":
         value = text = f"{_SENTENCES[drawn % 3]} {drawn % 43 + 7} comes to my mind."
     elif question["kind"] == "number":
         value = _number(question, prompt, drawn // 3)
@@ -62,6 +65,36 @@ def scripted_answer(prompt: str, metadata: Mapping[str, str] | None = None) -> s
     if question["form"] == "reason":
         return f"{_REASON}\nAnswer: {text}"
     return (text, f"My choice is {text}.", f"{_REASON}\n{text}")[drawn % 3]
+
+
+def _move(question: Mapping[str, Any], prompt: str, drawn: int) -> tuple[Any, str]:
+    """A move that is more than a number or an option, as JSON and as the line that a person would type."""
+    names = [label.rpartition(") ")[2] for label in question["options"]]
+    if question["kind"] in ("several", "ranking"):
+        fewest = question.get("fewest", 0)
+        count = fewest + drawn % (question["most"] - fewest + 1)
+        first = drawn // 7 % len(names)
+        named = (names[first:] + names[:first])[:count]
+        return named, (" > " if question["kind"] == "ranking" else ", ").join(named) or "none"
+    if question["kind"] == "shares":
+        shares = dict.fromkeys(names, 0) | {names[drawn % len(names)]: 100 - drawn // 7 % 101}
+        shares[names[(drawn + 1) % len(names)]] += 100 - sum(shares.values())
+        return shares, ", ".join(f"{name}: {share}" for name, share in shares.items())
+    if question["kind"] != "parts":
+        return None, "none"
+    values: dict[str, Any] = {}
+    for part in question["parts"]:
+        labels = [label.rpartition(") ")[2] for label in part["options"]]
+        if part["only_with"] and not set(part["only_with"]) & {str(value) for value in values.values()}:
+            values[part["key"]] = None
+        elif part["kind"] == "option":
+            values[part["key"]] = labels[drawn % len(labels)]
+        elif part["kind"] == "number":
+            values[part["key"]] = _number({**part, "repair": False}, prompt, drawn)
+        else:
+            values[part["key"]] = _SENTENCES[drawn % 3] if part["kind"] == "words" else labels[: part["most"]]
+    texts = {key: ", ".join(value) if isinstance(value, list) else value for key, value in values.items()}
+    return values, "; ".join(f"{key}: {text}" for key, text in texts.items() if text is not None)
 
 
 def _number(question: Mapping[str, Any], prompt: str, drawn: int) -> float:

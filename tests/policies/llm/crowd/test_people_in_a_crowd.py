@@ -15,7 +15,7 @@ from llm_coop_envs.policies.llm.crowd import TextCrowd
 from llm_coop_envs.policies.llm.playing.policy import LLMPolicy
 from llm_coop_envs.policies.llm.playing.settings import LLMSettings
 from llm_coop_envs.policies.population.population import People
-from llm_coop_envs.studies.conditions import assign_seats
+from llm_coop_envs.studies.dealing import assign_seats
 from llm_coop_envs.studies.study import parse_study
 from llm_coop_envs.util.draws import CROWD, key_of, seeds_of
 

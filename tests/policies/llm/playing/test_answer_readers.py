@@ -7,7 +7,7 @@ from llm_coop_envs.evacuation.slots import MoveOption
 from llm_coop_envs.interface.question import Number, Option, Options
 from llm_coop_envs.policies.llm.parsing import numbers
 from llm_coop_envs.policies.llm.playing import answer_readers
-from llm_coop_envs.policies.llm.playing.answer_readers import reader_for
+from llm_coop_envs.policies.llm.playing.move_readers import reader_for
 
 
 def step(choice, name, letter, row, col):

@@ -284,6 +284,8 @@ USUAL = {
     "key": "price",
     "allowed": (),
     "options": (),
+    "passing": False,
+    "pattern": "",
     "integer": False,
     "value": "",
     "low": "",

@@ -145,6 +145,8 @@ def test_an_answer_to_be_repaired_is_quoted_too(pack, text):
         "integer": True,
         "allowed": (),
         "options": (),
+        "passing": False,
+        "pattern": "",
         "answer_as": "plain",
         "key": "number",
     }

@@ -35,6 +35,12 @@ WORDS = {
     ("de-a", 8): "6e7ed97dfb915b8c",
     ("en-a", 8): "aff99d6f28e1758f",
     ("en-b", 8): "ea905be3be13986a",
+    ("de-a", 9): "48333ed090a801b2",
+    ("en-a", 9): "d67ff6d80bcb6f15",
+    ("en-b", 9): "9404e0710b2e48ae",
+    ("de-a", 10): "f033f11b8dfd1431",
+    ("en-a", 10): "8b5ce6db3dc41ac2",
+    ("en-b", 10): "580cc20b388132ab",
 }
 
 # What each call shows, from the published protocol: Wu et al. 2024 and the authors' code, and for repeated number
@@ -95,7 +101,7 @@ def test_four_packs_are_shipped():
             "name": name,
             "language": name[:2],
             "paraphrase": name[-1],
-            "version": 8,
+            "version": 10,
             "digest": pack.digest(),
         }
         assert re.fullmatch("[0-9a-f]{16}", pack.digest())
@@ -266,8 +272,8 @@ def test_a_pack_may_cover_one_scenario(tmp_path):
         ("kbc/talk.jinja", "{% if persona %}", "{% if %}", r"talk\.jinja, line \d+"),
         ("kbc/talk.jinja", "_talk.jinja", "_nowhere.jinja", "includes _nowhere.jinja"),
         ("manifest.yaml", "language: en", "", "the field 'language' is missing or no str"),
-        ("manifest.yaml", "version: 8", "version: one", "the field 'version' is missing or no int"),
-        ("manifest.yaml", "version: 8", "version: true", "the field 'version' is missing or no int"),
+        ("manifest.yaml", "version: 10", "version: one", "the field 'version' is missing or no int"),
+        ("manifest.yaml", "version: 10", "version: true", "the field 'version' is missing or no int"),
         ("manifest.yaml", "paraphrase: a", "paraphrase: a\nlanguag: en", "there is no field 'languag'; did you mean"),
         ("manifest.yaml", "name: en-a", "name: [", r"manifest\.yaml, line \d+: is no YAML"),
         ("manifest.yaml", "name: en-a", "- a", r"manifest\.yaml.*is no YAML"),

@@ -12,7 +12,7 @@ from llm_coop_envs.interface.question import Number
 from llm_coop_envs.policies import play
 from llm_coop_envs.policies.llm.chat import ChatError
 from llm_coop_envs.policies.llm.playing.answer_counts import AnswerCounts, CallCounts
-from llm_coop_envs.policies.llm.playing.answer_readers import reader_for
+from llm_coop_envs.policies.llm.playing.move_readers import reader_for
 from llm_coop_envs.policies.llm.playing.policy import LLMPolicy
 from llm_coop_envs.policies.llm.playing.settings import LLMSettings
 from llm_coop_envs.policies.llm.tokens import counter_for
