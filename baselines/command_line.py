@@ -11,10 +11,11 @@ from typing import Any
 import typer
 import yaml
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from llm_coop_envs.errors import LlmCoopError, RunError
 from llm_coop_envs.util.opening import read_file
+from llm_coop_envs.util.pace import CountedPace
 
 console = Console(emoji=False, highlight=False, soft_wrap=True)
 errors = Console(stderr=True, emoji=False, highlight=False, soft_wrap=True)
@@ -27,11 +28,11 @@ class Ticker:
 
     def __init__(self, label: str, total: int, done: int = 0) -> None:
         columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        self.bar = Progress(*columns, TextColumn("left"), TimeRemainingColumn(), console=errors, transient=True)
-        self._task = self.bar.add_task(label, total=total, completed=done)
+        self.bar = Progress(*columns, TextColumn("{task.fields[left]}"), console=errors, transient=True)
+        self._task = self.bar.add_task(label, total=total, completed=done, left="")
         self._label, self._total = label, total
         self._done = done
-        self._first: tuple[int, float] | None = None
+        self._pace = CountedPace()
         self._spoken = time.monotonic()
 
     def next(self) -> None:
@@ -41,15 +42,12 @@ class Ticker:
     def advance_to(self, done: int) -> None:
         """Set how many are done."""
         self._done = done
-        self.bar.update(self._task, completed=done)
         now = time.monotonic()
-        if self._first is None:
-            self._first = done, now
-        first_done, since = self._first
-        if not errors.is_terminal and done > first_done and now - self._spoken > QUIET_SECONDS:
+        remaining = self._pace.remaining(now, done, self._total)
+        self.bar.update(self._task, completed=done, left="" if remaining is None else str(remaining))
+        if not errors.is_terminal and remaining is not None and now - self._spoken > QUIET_SECONDS:
             self._spoken = now
-            seconds_left = (now - since) / (done - first_done) * (self._total - done)
-            errors.print(f"{done} of {self._total} {self._label}, about {seconds_left:.0f} s left")
+            errors.print(f"{done} of {self._total} {self._label}, {remaining}")
 
 
 @contextmanager

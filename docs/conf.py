@@ -22,7 +22,7 @@ release = llm_coop_envs.__version__
 version = release
 
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
-exclude_patterns = ["_build", "jupyter_execute"]
+exclude_patterns = ["_build", "joss", "jupyter_execute"]
 html_theme = "furo"
 html_title = "llm-coop-envs"
 html_static_path = ["_static"]
@@ -117,7 +117,14 @@ def write_reference(app: Sphinx) -> None:
     (folder / "commands.md").write_text("\n".join(text), encoding="utf-8")
 
 
+def show_settings(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
+    """Keep the lists of settings in the docstrings of `parallel_env` and its like as they are."""
+    if name.rpartition(".")[0].endswith("_v0") and len(lines) > 4:
+        lines[4:] = [".. code-block:: text", "", *(f"   {line}" for line in lines[4:])]
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the writer of the reference."""
     app.connect("config-inited", lambda app, config: write_reference(app))
+    app.connect("autodoc-process-docstring", show_settings)
     return {"parallel_read_safe": True}

@@ -28,7 +28,7 @@ RENAMED: Mapping[str, str] = {
     "llm_coop_envs.core.question": "llm_coop_envs.interface.question",
     "llm_coop_envs.core.slots": "llm_coop_envs.interface.slots",
 }
-"""Former names, with their packages, and the present ones. They go with version 0.3."""
+"""Former names, with their packages, and the present ones. They go with version 2.0."""
 
 
 class RenamedModules(MetaPathFinder, Loader):
@@ -48,7 +48,7 @@ class RenamedModules(MetaPathFinder, Loader):
         former = module.__name__
         if not any(name.startswith(f"{former}.") for name in RENAMED):  # a package is only imported on the way
             warnings.warn(
-                f"{former} is now {RENAMED[former]}; the former name goes with 0.3", FutureWarning, stacklevel=2
+                f"{former} is now {RENAMED[former]}; the former name goes with 2.0", FutureWarning, stacklevel=2
             )
         sys.modules[former] = importlib.import_module(RENAMED[former])
 

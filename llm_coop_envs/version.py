@@ -2,6 +2,6 @@
 
 from pathlib import Path
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 
 PACKAGE_FOLDER = Path(__file__).parent

@@ -27,6 +27,7 @@ UPWARDS = {
     ("policies.kinds", "baselines.deep.player"),
     ("policies.kinds", "baselines.q_learning.player"),
     ("policies.kinds", "baselines.tabular.player"),
+    ("runs.folder", "reports.run_tables"),
 }
 #: The default that is named as a scenario names its own workflow: a string inside one room.
 DEFAULTS = {("policies.llm.playing.calls", "policies.llm.playing.workflow")}

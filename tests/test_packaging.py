@@ -78,6 +78,7 @@ def brought_by(*extras):
 #: What comes with another distribution, and modules with other names than their distributions.
 COMES_WITH = {"torch": "stable-baselines3", "httpx": "openai", "httpx2": "openai", "httpx_aiohttp": "openai"} | {
     "yaml": "pyyaml",
+    "docx": "python-docx",
     "pygame": "pygame-ce",
     "inspect_ai": "inspect-ai",
     "click": "typer",

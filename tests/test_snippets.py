@@ -16,6 +16,7 @@ import pytest
 import typer
 
 from llm_coop_envs.cli.main import app
+from llm_coop_envs.studies.study import parse_study
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -91,3 +92,12 @@ def test_the_headline_loop_says_something_at_once(tmp_path):
     assert loop
     done = subprocess.run([sys.executable, "-c", before], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert "your price" in done.stdout
+
+
+def test_the_study_that_agents_read_of_is_one():
+    text = (ROOT / "AGENTS.md").read_text(encoding="utf-8")
+    study = parse_study(re.search(r"```yaml\n(.*?)```", text, re.DOTALL)[1], "study.yaml")
+    assert [(condition.settings["talk"], len(condition.seeds)) for condition in study.conditions] == [
+        (False, 8),
+        (True, 8),
+    ]

@@ -21,6 +21,7 @@ from llm_coop_envs.bertrand.rules import Equilibria
 from llm_coop_envs.bertrand.settings import IN_TURN, BertrandSettings
 from llm_coop_envs.bertrand.settlement import Settlement
 from llm_coop_envs.bertrand.slots import BertrandSlots, Bin, PastRow
+from llm_coop_envs.bertrand.told import Told
 from llm_coop_envs.bertrand.views import AnyRow
 from llm_coop_envs.core.array_env import TALK
 from llm_coop_envs.core.channels import everyone
@@ -56,7 +57,9 @@ class BertrandEnv(ScenarioEnv):
     the firm sees it but no further off than prices can be, and `own_profit`, all of the last settled round; before the
     first round those of the initial prices, if there are any. What is not known is 0. The round number is left out, as
     it is in the texts: firms do not know when play ends. Where firms may leave (`present` in `changes`),
-    `rival_present_k` (1 or 0) follows for each rival; of who has left the price is 0.
+    `rival_present_k` (1 or 0) follows for each rival; of who has left the price is 0. What firms are told (`known`)
+    comes last, in units of `price_unit`, 0 for whom it is not told: `rival_cost_k`; `own_quality`, `rival_quality_k`
+    and the numbers of the demand; `rounds_left`, a share.
 
     **State.** Share of rounds played, share of the collusion window filled, whether prices are known, then every firm's
     last price and profit on the same scales.
@@ -101,6 +104,11 @@ class BertrandEnv(ScenarioEnv):
         self._feature_bounds, self._state_bounds = views.value_bounds(
             by_firms, self._price_choices.floors, self._price_choices.highest, len(self.feature_names)
         )
+        self._told = Told(settings, self._all_firms.market)
+        if self._told.names:
+            self.feature_names += self._told.names
+            low, high = map(np.append, self._feature_bounds, self._told.bounds)
+            self._feature_bounds = low, high
 
     @property
     def firms(self) -> tuple[int, ...]:
@@ -151,7 +159,8 @@ class BertrandEnv(ScenarioEnv):
     def _longest_text(self) -> tuple[int, int]:
         settings = self.settings
         rows = max(settings.reach("history_window")) + max(settings.reach("bins"))
-        return max(settings.reach("exchanges")) * settings.firms, rows * (5 + settings.firms)
+        facts = 10 + 2 * settings.firms if any(settings.reach("known")) else 0
+        return max(settings.reach("exchanges")) * settings.firms, rows * (5 + settings.firms) + facts
 
     # One episode.
 
@@ -258,6 +267,15 @@ class BertrandEnv(ScenarioEnv):
         return self._price_choices.questions[index]
 
     def _features(self) -> NDArray[np.float32]:
+        rows = self._features_of_prices()
+        if not self._told.names:
+            return rows
+        known = [self.settings_of(i).known for i in range(self.n_players)]
+        left = 1 - self._history.played / self.settings.rounds
+        is_present = np.isin(np.arange(self.n_players), self.firms)
+        return np.hstack([rows, self._told.features(known, left, is_present)])
+
+    def _features_of_prices(self) -> NDArray[np.float32]:
         n = self.n_players
         if self._latest is None:
             rows = np.zeros((n, n + 2), dtype=np.float32)
@@ -320,6 +338,7 @@ class BertrandEnv(ScenarioEnv):
             exchanges=settings.exchanges if self._has_talk else 0,
             may_replan=is_planning_round,
             in_turn=self._in_turn,
+            **self._told.slots(index, [i for i in self.firms if i != index], settings.known),
             **common,
         )
 

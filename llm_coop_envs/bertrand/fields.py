@@ -63,3 +63,4 @@ class BertrandFields(ScenarioFields, total=False):
     collusion_margin: Literal["above_nash", "from_nash"] | float
     moves: Literal["simultaneous", "alternating"]
     grid_span: Literal["benchmarks", "floor_to_cap"]
+    known: Sequence[Literal["rival_costs", "demand", "rounds"]]

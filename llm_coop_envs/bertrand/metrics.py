@@ -34,6 +34,7 @@ from llm_coop_envs.bertrand.price_measures import (
 )
 from llm_coop_envs.bertrand.rules import Band, Equilibria, Floats, profit_gain
 from llm_coop_envs.bertrand.settings import BertrandSettings
+from llm_coop_envs.bertrand.words import WORDS
 from llm_coop_envs.core.records import flagged_choices, of_type, start_of
 from llm_coop_envs.core.scenario import Event, Measures
 from llm_coop_envs.interface.question import Number
@@ -340,5 +341,6 @@ MEASURES = Measures(
     unflagged=without_flagged,
     nature={},  # first prices are drawn before anything else, and orders of talk are nobody's weather
     asked=questions_by_agent,
+    words=WORDS,
     headline=("profit_gain_last", "profit_gain", "mean_price_last", "price_spread_last"),
 )

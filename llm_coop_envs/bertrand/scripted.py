@@ -21,6 +21,7 @@ from llm_coop_envs.core.base_policy import SlotsPolicy
 from llm_coop_envs.core.policy import Episode
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.interface.wording import six_digits
+from llm_coop_envs.util.checks import check_bool
 
 # A price in a message: "1.85" or "2"; of "2." at the end of a sentence the 2.
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
@@ -297,9 +298,21 @@ class PriceMatching(PricingPolicy):
 
 
 class Uniform(PricingPolicy):
-    """Uniform random: any legal price with equal probability; knows nothing."""
+    """Uniform random: any legal price with equal probability; knows nothing.
+
+    Args:
+        talks: whether it announces a price that is drawn alike, whatever it then asks.
+    """
 
     watches = False
+
+    def __init__(self, talks: bool = False) -> None:
+        self.talks = talks
+        check_bool(self, "talks")
+
+    def say(self, slots: BertrandSlots) -> str:
+        """Announce a drawn price, or nothing."""
+        return f"I will ask {six_digits(self.price(slots))} this round." if self.talks else ""
 
     def price(self, slots: BertrandSlots) -> float:
         """A drawn price."""

@@ -19,12 +19,14 @@ from llm_coop_envs.bertrand.rules import Band, Equilibria, Rivalry, find_equilib
 from llm_coop_envs.core.settings import PERCEPTION, ScenarioSettings, added
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.interface.question import Number
-from llm_coop_envs.util.checks import check_choice, check_int, check_number
+from llm_coop_envs.util.checks import check_choice, check_int, check_number, suggestion
 
 MAX_FIRMS = 1000
 MAX_GRID_POINTS = 100_000
 
 CAP = "cap "
+RIVAL_COSTS, DEMAND, ROUNDS = "rival_costs", "demand", "rounds"
+KNOWABLE = (RIVAL_COSTS, DEMAND, ROUNDS)
 AT_ONCE, IN_TURN = "simultaneous", "alternating"
 AROUND_EQUILIBRIA, FLOOR_TO_CAP = "benchmarks", "floor_to_cap"
 ABOVE_NASH, FROM_NASH = "above_nash", "from_nash"
@@ -86,6 +88,9 @@ class BertrandSettings(ScenarioSettings):
             clamp.
         reward: `"profit"` of the round, or `"normalised"`: 0 at Nash, 1 at joint profit (see
             `rules.normalised_profits`).
+        known: what firms are told besides their own business, a list: `"rival_costs"`, what a unit costs each rival;
+            `"demand"`, how prices decide what is sold, with all its numbers; `"rounds"`, how many rounds there are at
+            most. In all sources firms are told nothing of that. `changes` may tell it to some of them, from a round on.
         history_window: rounds shown one by one (Wu et al.: 20; Fish et al.: 100).
         bin_size: rounds averaged in one bin of the statistics (Wu et al.: 20).
         bins: how many bins are shown at most (Wu et al.: 20, hence 400 rounds); 0 shows none. As published,
@@ -119,13 +124,14 @@ class BertrandSettings(ScenarioSettings):
         "firms": "The market",
         "prices": "Prices",
         "truncate_profit": "Profits and rewards",
-        "history_window": "What a firm is shown",
+        "known": "What a firm is told and shown",
         "moves": "The course of a round",
         "rounds": "The end of an episode",
     }
     forms: ClassVar[Mapping[str, str]] = {
         "initial_prices": 'Literal["random"] | float | Sequence[float] | None',
         "price_floor": 'Literal["cost"] | float',
+        "known": 'Sequence[Literal["rival_costs", "demand", "rounds"]]',
         "collusion_margin": 'Literal["above_nash", "from_nash"] | float',
     }
     bounds: ClassVar[Mapping[str, tuple[float, float]]] = {
@@ -148,6 +154,7 @@ class BertrandSettings(ScenarioSettings):
         "bins": True,
         "statistics": True,
         "exchanges": False,
+        "known": True,
         **dict.fromkeys(PERCEPTION, True),
         "present": True,
     }
@@ -196,6 +203,7 @@ class BertrandSettings(ScenarioSettings):
     collusion_margin: str | float = ABOVE_NASH
     moves: str = added(AT_ONCE)
     grid_span: str = added(AROUND_EQUILIBRIA)
+    known: tuple[str, ...] = added(())
 
     def __post_init__(self) -> None:
         """Check every field, alone and with the others."""
@@ -213,6 +221,7 @@ class BertrandSettings(ScenarioSettings):
         else:
             check_number(self, "collusion_margin", 0.0, 1.0)
         self._check_prices()
+        self._read_known()
         if self.moves == IN_TURN and self.firms == 1:
             raise SettingsError("moves", IN_TURN, "a single firm has nobody to take turns with; leave it out")
         if self.moves == IN_TURN and (self.initial_prices is None or self.force_first_price):
@@ -239,6 +248,18 @@ class BertrandSettings(ScenarioSettings):
             return float(order.removeprefix(CAP)) if order.startswith(CAP) else None
         except ValueError:
             return None
+
+    def _read_known(self) -> None:
+        """Require names of what firms can be told; lists become tuples, in one order."""
+        known: Any = self.known
+        if not isinstance(known, list | tuple):
+            raise SettingsError("known", known, f"must be a list of some of {', '.join(KNOWABLE)}")
+        for fact in known:
+            if fact not in KNOWABLE:
+                raise SettingsError("known", fact, f"cannot be told; {suggestion(str(fact), KNOWABLE)}")
+        if RIVAL_COSTS in known and self.firms == 1:
+            raise SettingsError("known", RIVAL_COSTS, "a single firm has no rivals; leave it out")
+        object.__setattr__(self, "known", tuple(fact for fact in KNOWABLE if fact in known))
 
     def _per_firm(self, name: str) -> None:
         """Require one finite number, or one per firm; costs must not be negative. Lists become tuples."""

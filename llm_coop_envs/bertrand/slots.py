@@ -46,12 +46,38 @@ class Bin(NamedTuple):
     rival_prices: tuple[float, ...]
 
 
+class DemandRule(NamedTuple):
+    """How prices decide what is sold, in the money that firms see; see `demand`.
+
+    Attributes:
+        kind: `"logit"` or `"linear"`.
+        own_quality: the firm's `a`.
+        rival_qualities: those of its rivals, in the order of `BertrandSlots.rivals`.
+        outside: logit: the quality of buying nothing.
+        mu: logit: how much tastes differ.
+        scale: logit: the number of customers.
+        beta: linear: fall of a good's price per unit of it sold.
+        d: linear: its fall per unit of another good sold.
+        clamps: linear: whether nobody sells less than nothing.
+    """
+
+    kind: str
+    own_quality: float
+    rival_qualities: tuple[float, ...]
+    outside: float
+    mu: float
+    scale: float
+    beta: float
+    d: float
+    clamps: bool
+
+
 @dataclass(frozen=True, kw_only=True)
 class BertrandSlots(Slots):
     """What one firm may know.
 
     Attributes:
-        round: the current round, from 1; how many there will be is not told.
+        round: the current round, from 1.
         rivals: the names of the other firms in the market, in their order; not of those that have left it.
         seen: those of the rivals whose past prices it knows: all, or none.
         cost: what one unit costs this firm.
@@ -68,6 +94,9 @@ class BertrandSlots(Slots):
         exchange: which exchange of the talk this is, from 1; 0 outside of talk.
         exchanges: how many exchanges there are before prices are set; 0 without talk.
         may_replan: whether this is a round for making a new plan.
+        rival_costs: what one unit costs each of the rivals; empty if the firm is not told.
+        demand_rule: how prices decide what is sold; `None` if the firm is not told.
+        last_round: how many rounds there are at most; 0 if the firm is not told.
         in_turn: whether one firm a round names its price while those of the others stand.
     """
 
@@ -89,6 +118,9 @@ class BertrandSlots(Slots):
     exchanges: int
     may_replan: bool
     in_turn: bool
+    rival_costs: tuple[float, ...] = ()
+    demand_rule: DemandRule | None = None
+    last_round: int = 0
 
     def series(self) -> dict[str, list[tuple[float, float]]]:
         """The prices of the rounds that are remembered."""

@@ -64,7 +64,8 @@ def bench_command(
     from llm_coop_envs.benchmarks.scorecard.registration import make_preregistration
     from llm_coop_envs.benchmarks.scorecard.suite import FULL, NAME, QUICK, VERSION, make_suite
     from llm_coop_envs.cli.run import play_out
-    from llm_coop_envs.runs.folder import describe_models, make_run, open_run
+    from llm_coop_envs.runs.folder import make_run, open_run
+    from llm_coop_envs.runs.manifest import describe_models
     from llm_coop_envs.storage.folder import MANIFEST, chosen_folder
     from llm_coop_envs.storage.parquet import need_arrow
 

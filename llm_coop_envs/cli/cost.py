@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from llm_coop_envs.cli.completing import begin_with, studies
 from llm_coop_envs.cli.messages import finite, note, sentences
 from llm_coop_envs.cli.run_options import KIND, RunOptions, option, with_options
 
@@ -30,7 +31,13 @@ _WITHOUT = (
 @sentences
 @with_options(without=_WITHOUT)
 def cost_command(
-    study: Annotated[str, typer.Argument(help="A shipped study's name (see 'llm-coop list') or a YAML file.")],
+    study: Annotated[
+        str,
+        typer.Argument(
+            help="A shipped study's name (see 'llm-coop list studies') or a YAML file.",
+            autocompletion=begin_with(studies),
+        ),
+    ],
     options: RunOptions,
     played: Annotated[int, typer.Option(min=1, help="Episodes of each condition that are played by script.")] = 1,
     latency: Annotated[

@@ -1,52 +1,89 @@
-"""`llm-coop describe`: one scenario in full."""
+"""`llm-coop describe`: one scenario, in short or in full."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
-from llm_coop_envs.cli.messages import print_definitions, sentences, two_columns
+from llm_coop_envs.cli.completing import begin_with, scenarios
+from llm_coop_envs.cli.layout import heading, say, terminal_width, wrap
+from llm_coop_envs.cli.messages import sentences
+from llm_coop_envs.cli.sections import Section, show_sections
+
+if TYPE_CHECKING:
+    from llm_coop_envs.cli.description import Description, Setting
+
+SECTIONS = ("rules", "settings", "presets", "policies", "model", "measures", "spaces", "wordings")
 
 
 @sentences
 def describe_command(
-    scenario: Annotated[str, typer.Argument(help="kbc, bertrand or evacuation.")],
+    scenario: Annotated[
+        str,
+        typer.Argument(
+            help="kbc, bertrand or evacuation.",
+            autocompletion=begin_with(scenarios),
+        ),
+    ],
+    section: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help=f"What to say in full: {', '.join(SECTIONS)}.",
+            show_default=False,
+            autocompletion=begin_with(lambda: SECTIONS),
+        ),
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="All sections in full.")] = False,
+    word: Annotated[
+        str | None, typer.Option("--filter", help="Only what has this word in its name or text.", show_default=False)
+    ] = None,
 ) -> None:
-    """Show a scenario's rules, settings, spaces, phases, presets, metrics and policies."""
+    """Show a scenario's rules, settings, presets, policies, measures and spaces."""
     from llm_coop_envs.cli.description import describe
 
     text = describe(scenario)
-    console = Console(emoji=False)
-    console.print(f"[bold]{text.scenario.name}[/]  {escape(text.scenario.title)}\n", highlight=False)
-    for paragraph in text.about:
-        console.print(escape(paragraph) + "\n", highlight=False)
-    module = f"llm_coop_envs.{text.scenario.name}_v0"
-    console.print(f"[bold]Use[/]       {module}.parallel_env(preset=..., talk=False, ...)", highlight=False)
-    console.print(f"[bold]Agents[/]    {text.agents[0]} to {text.agents[1]} by default", highlight=False)
-    console.print(f"[bold]Phases[/]    {', '.join(text.phases)} (no talk phase with talk=False)", highlight=False)
-    console.print(f"[bold]Wordings[/]  {', '.join(text.wordings)} (or a folder of your own)", highlight=False)
-    print_definitions(console, "Spaces of one agent", text.spaces)
-    console.print(f"  features: {escape(', '.join(text.features))}", highlight=False)
-    table = Table(title="Settings", title_justify="left", title_style="bold", box=None, pad_edge=False)
-    for column in ("name", "default", "meaning"):
-        table.add_column(column, overflow="fold")
-    for setting in text.settings:
-        table.add_row(setting.name, escape(repr(setting.default)), escape(setting.about))
-    console.print()
-    console.print(table)
-    presets = {
-        key: ", ".join(f"{k}={v!r}" for k, v in value.items()) or "the defaults" for key, value in text.presets.items()
-    }
-    print_definitions(console, "Presets", presets)
-    console.print("\n[bold]Policies[/]  (scripted ones, and a language model; options as in 'NAME {option: value}')")
-    table = two_columns()
-    for policy in text.policies:
-        table.add_row(f"  {escape(policy.name)}", escape(policy.about))
-        for setting in policy.options:
-            table.add_row(f"    {escape(setting.name)}", escape(f"{setting.about} (default: {setting.default!r})"))
-    console.print(table)
-    print_definitions(console, "Measures of an episode", text.metrics)
+    if not (section or everything or word):
+        name, width = text.scenario.name, terminal_width()
+        module = f"llm_coop_envs.{name}_v0"
+        typer.echo(f"{heading(name)}  {text.scenario.title}\n\n{wrap(text.about[0], width)}\n")
+        for label, line in (
+            ("Use", f"{module}.parallel_env(preset=..., talk=False, ...)"),
+            ("Agents", f"{text.agents[0]} to {text.agents[1]} by default"),
+            ("Phases", f"{', '.join(text.phases)} (no talk phase with talk=False)"),
+        ):
+            typer.echo(wrap(line, width, first=f"{label:8}", later=" " * 8))
+        typer.echo("")
+    show_sections(_sections(text), chosen=section or (), everything=everything, word=word)
+    if not (section or everything or word):
+        say(f"\nIn full: llm-coop describe {text.scenario.name} settings, or --all, or --filter talk")
+
+
+def _sections(text: Description) -> list[Section]:
+    """All that is said of a scenario."""
+    from llm_coop_envs.cli.description import preset_lines
+
+    *scripted, model = text.policies
+    with_options = [
+        row
+        for policy in scripted
+        for row in ((policy.name, policy.about), *((f"  {one.name}", _meaning(one)) for one in policy.options))
+    ]
+    return [
+        Section(name="rules", text=text.about),
+        Section(name="settings", entries=[(one.name, _meaning(one)) for one in text.settings]),
+        Section(name="presets", entries=[*preset_lines(text.scenario).items()]),
+        Section(name="policies", note="Scripted; options as in 'NAME {option: value}'.", entries=with_options),
+        Section(name="model", note=model.about, entries=[(one.name, _meaning(one)) for one in model.options]),
+        Section(name="measures", note="Of an episode.", entries=[*text.metrics.items()]),
+        Section(name="spaces", text=[f"Numeric features: {', '.join(text.features)}."], entries=[*text.spaces.items()]),
+        Section(
+            name="wordings",
+            note="What players are told; or a folder of your own.",
+            entries=[(name, "") for name in text.wordings],
+        ),
+    ]
+
+
+def _meaning(setting: Setting) -> str:
+    return f"{setting.about} (default: {setting.default!r})"

@@ -118,6 +118,14 @@ def policy_lines(scenario: Scenario) -> dict[str, str]:
     }
 
 
+def preset_lines(scenario: Scenario) -> dict[str, str]:
+    """The settings that each of a scenario's presets changes, by name."""
+    return {
+        name: ", ".join(f"{key}={value!r}" for key, value in plain(dict(changed)).items()) or "the defaults"
+        for name, changed in scenario.settings_type.presets.items()
+    }
+
+
 def _policy(name: str, make: Callable[..., Any]) -> PolicyText:
     """What a factory's docstring says."""
     docstring = inspect.getdoc(make) or ""

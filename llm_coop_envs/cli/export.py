@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from llm_coop_envs.cli.completing import begin_with, forms
 from llm_coop_envs.cli.messages import sentences
 from llm_coop_envs.cli.trusting import reads_runs
 
@@ -19,8 +20,9 @@ def export_command(
         str,
         typer.Option(
             "--to",
-            help="parquet (with a code book), otree (wide CSV), inspect (a log), hf (Hugging Face), eee (Every Eval"
-            " Ever), html (one page that needs no server; also of an unfinished run).",
+            help="parquet or csv (with a code book), otree (wide CSV), inspect (a log), hf (Hugging Face), eee (Every"
+            " Eval Ever), html (one page that needs no server; also of an unfinished run).",
+            autocompletion=begin_with(forms),
         ),
     ],
     out: Annotated[
@@ -32,6 +34,7 @@ def export_command(
             show_default=False,
         ),
     ] = None,
+    partial: Annotated[bool, typer.Option("--partial", help="Also of an unfinished run: the episodes it has.")] = False,
 ) -> None:
     """Write a finished run for another tool: all of it, or nothing."""
     from llm_coop_envs.export.export import export_run
@@ -41,6 +44,6 @@ def export_command(
 
         typer.echo(write_page(run.expanduser(), None if out is None else out.expanduser()))
         return
-    folder = export_run(run.expanduser(), to, None if out is None else out.expanduser())
+    folder = export_run(run.expanduser(), to, None if out is None else out.expanduser(), partial=partial)
     for path in sorted(path_inside for path_inside in folder.rglob("*") if path_inside.is_file()):
         typer.echo(path)

@@ -27,6 +27,20 @@ def figures_command(
         list[str] | None,
         typer.Option("--format", help="png, pdf or svg; may be repeated. (default: png, pdf)", show_default=False),
     ] = None,
+    width: Annotated[
+        str,
+        typer.Option(
+            "--width", help="Width of every figure, such as 3.3in or 84mm: a journal's column.", show_default=False
+        ),
+    ] = "",
+    conditions: Annotated[
+        str, typer.Option("--conditions", help="Draw conditions overlaid in one panel, or apart, side by side.")
+    ] = "overlaid",
+    arms: Annotated[
+        list[str] | None,
+        typer.Option("--arm", help="Only this condition; may be repeated.", show_default=False),
+    ] = None,
+    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Say also what was not drawn, and why.")] = False,
     embedding: Annotated[
         str | None,
         typer.Option("--embedding", help="Model that embeds the conversation, instead of TF-IDF.", show_default=False),
@@ -54,12 +68,18 @@ def figures_command(
             formats=tuple(dict.fromkeys(formats or ("png", "pdf"))),
             embed=None if embedding is None else embed_with_model(embedding, base_url),
             method="TF-IDF" if embedding is None else embedding,
+            width=width,
+            conditions=conditions,
+            arms=tuple(arms or ()),
         )
     if drawn.missing:
         note(f"The run lacks {drawn.missing} episodes; the figures show what is there.")
     for name, files in drawn.drawn.items():
         typer.echo(f"drawn      {name}: {', '.join(files)}")
-    for name, reason in drawn.not_drawn.items():
+    # Of figures that were asked for by name the reason is news.
+    for name, reason in drawn.not_drawn.items() if verbose or only else ():
         typer.echo(f"not drawn  {name} ({known_figures()[name]}): {reason}")
     if drawn.drawn:
-        typer.echo(f"Figures and their captions: {drawn.folder}")
+        typer.echo(f"Figures with their captions and numbers: {drawn.folder}")
+    elif not (verbose or only):
+        typer.echo("Nothing could be drawn; -v says why.")

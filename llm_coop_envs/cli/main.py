@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Mapping
 from typing import Annotated
 
 import typer
@@ -16,6 +17,7 @@ from llm_coop_envs.cli.evaluate import evaluate_command
 from llm_coop_envs.cli.export import export_command
 from llm_coop_envs.cli.figures import figures_command
 from llm_coop_envs.cli.film import film_command
+from llm_coop_envs.cli.help import HelpfulCommand, HelpfulGroup
 from llm_coop_envs.cli.journal import journal_command
 from llm_coop_envs.cli.judge import judge_command
 from llm_coop_envs.cli.list import list_command
@@ -26,7 +28,9 @@ from llm_coop_envs.cli.report import report_command
 from llm_coop_envs.cli.run import run_command
 from llm_coop_envs.cli.serve_scripted import serve_scripted_command
 from llm_coop_envs.cli.slurm import slurm_command
+from llm_coop_envs.cli.status import status_command
 from llm_coop_envs.cli.steer import limit_command, pause_command, resume_command, steer_app, stop_command
+from llm_coop_envs.cli.table import table_command
 from llm_coop_envs.cli.train import train_command
 from llm_coop_envs.cli.transcript import transcript_command
 from llm_coop_envs.cli.verify import verify_command
@@ -37,39 +41,55 @@ from llm_coop_envs.version import __version__
 
 app = typer.Typer(
     help="Do agents that compete start to cooperate? Run studies of three scenarios and report on them.",
+    cls=HelpfulGroup,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    add_completion=False,
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("run")(run_command)
-app.command("branch")(branch_command)
-app.command("slurm")(slurm_command)
-app.command("bench")(bench_command)
-app.command("view")(view_command)
-app.add_typer(steer_app, name="steer")
-app.command("cost")(cost_command)
-app.command("report")(report_command)
-app.command("compare")(compare_command)
-app.command("power")(power_command)
-app.command("list")(list_command)
-app.command("describe")(describe_command)
-app.command("play")(play_command)
-app.command("watch")(watch_command)
-app.command("film")(film_command)
-app.command("figures")(figures_command)
-app.command("export")(export_command)
-app.command("train")(train_command)
-app.command("evaluate")(evaluate_command)
-app.command("judge")(judge_command)
-app.command("journal")(journal_command)
-app.command("transcript")(transcript_command)
-app.command("population")(population_command)
-app.command("verify")(verify_command)
-app.command("serve-scripted")(serve_scripted_command)
+
+#: All commands, in the groups and the order in which the help shows them.
+COMMANDS: Mapping[str, Mapping[str, Callable[..., None] | typer.Typer]] = {
+    "Start": {"list": list_command, "describe": describe_command, "play": play_command},
+    "Run": {
+        "run": run_command,
+        "bench": bench_command,
+        "branch": branch_command,
+        "slurm": slurm_command,
+        "steer": steer_app,
+    },
+    "Watch": {"view": view_command, "status": status_command, "watch": watch_command},
+    "Results": {
+        "report": report_command,
+        "figures": figures_command,
+        "table": table_command,
+        "compare": compare_command,
+        "power": power_command,
+    },
+    "Models": {
+        "cost": cost_command,
+        "transcript": transcript_command,
+        "judge": judge_command,
+        "journal": journal_command,
+        "serve-scripted": serve_scripted_command,
+    },
+    "Data": {"export": export_command, "verify": verify_command},
+    "Make": {
+        "film": film_command,
+        "population": population_command,
+        "train": train_command,
+        "evaluate": evaluate_command,
+    },
+}
+for _group, _commands in COMMANDS.items():
+    for _name, _command in _commands.items():
+        if isinstance(_command, typer.Typer):
+            app.add_typer(_command, name=_name, rich_help_panel=_group)
+        else:
+            app.command(_name, cls=HelpfulCommand, rich_help_panel=_group)(_command)
 # The former names of what `steer` does: they still work, and no help lists them.
 for _former in (pause_command, resume_command, stop_command, limit_command):
-    app.command(_former.__name__.removesuffix("_command"), hidden=True)(_former)
+    app.command(_former.__name__.removesuffix("_command"), cls=HelpfulCommand, hidden=True)(_former)
 
 
 def main() -> None:

@@ -6,14 +6,13 @@ import functools
 import math
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from llm_coop_envs.errors import LlmCoopError, RunError
 from llm_coop_envs.util.quoting import harmless
@@ -80,20 +79,3 @@ def finite(parameter: typer.CallbackParam, value: float | None) -> float | None:
 def note(sentence: str) -> None:
     """Say something on stderr, where it does not mix with results."""
     Console(stderr=True, emoji=False).print(escape(harmless(sentence)), highlight=False, soft_wrap=True)
-
-
-def two_columns() -> Table:
-    """A table without lines: a name, and what is said of it."""
-    table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
-    return table
-
-
-def print_definitions(console: Console, title: str, pairs: Mapping[str, str]) -> None:
-    """Print a titled list of names with what is said of them."""
-    console.print(f"\n[bold]{title}[/]")
-    table = two_columns()
-    for name, about in pairs.items():
-        table.add_row(f"  {escape(name)}", escape(about))
-    console.print(table)

@@ -11,13 +11,16 @@ from typing import Annotated
 
 import typer
 
+from llm_coop_envs.cli.completing import begin_with, scenarios
 from llm_coop_envs.cli.messages import note, sentences
 from llm_coop_envs.cli.trusting import trust_program
 
 
 @sentences
 def play_command(
-    scenario: Annotated[str, typer.Argument(help="Its name; `llm-coop list` has them all.")],
+    scenario: Annotated[
+        str, typer.Argument(help="Its name; `llm-coop list` has them all.", autocompletion=begin_with(scenarios))
+    ],
     seats: Annotated[int, typer.Option("--seats", min=1, help="How many people play, from the first seat on.")] = 1,
     seat: Annotated[
         list[str] | None,

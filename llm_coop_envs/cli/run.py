@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
+from llm_coop_envs.cli.completing import begin_with, studies
 from llm_coop_envs.cli.messages import EXIT_INTERRUPTED, fail, note, sentences
 from llm_coop_envs.cli.run_options import RunOptions, option, with_options
 from llm_coop_envs.cli.trusting import trust_program
@@ -23,7 +24,11 @@ if TYPE_CHECKING:
 @with_options()
 def run_command(
     study: Annotated[
-        str, typer.Argument(help="A shipped study's name (see 'llm-coop list'), a YAML file, or a run folder.")
+        str,
+        typer.Argument(
+            help="A shipped study's name (see 'llm-coop list studies'), a YAML file, or a run folder.",
+            autocompletion=begin_with(studies),
+        ),
     ],
     options: RunOptions,
     out: Annotated[
@@ -42,6 +47,16 @@ def run_command(
         option(
             "Play in --workers Ray tasks: a cluster's address, 'auto', or 'local' to start Ray here.",
             "--ray",
+        ),
+    ] = None,
+    notify: Annotated[
+        str | None,
+        option(
+            "A command that is told when the run ends, pauses, has used up its budget or falls back too often: as JSON "
+            "on its standard input (docs/away.md).",
+            "--notify",
+            envvar="LLM_COOP_NOTIFY",
+            metavar="COMMAND",
         ),
     ] = None,
     dry: Annotated[
@@ -101,7 +116,7 @@ def run_command(
         if replay is not None and folder.resolve() == replay.expanduser().resolve():
             fail(f"--replay {replay}: a replay is a run of its own; choose another folder for it with -o")
         command_words = ["llm-coop", "run", study]
-        play_out(plan, folder, options, command_words, workers=workers, limit=limit, ray=ray)
+        play_out(plan, folder, options, command_words, workers=workers, limit=limit, ray=ray, notify=notify)
 
 
 def _warn(plan: Study) -> None:
@@ -128,6 +143,7 @@ def play_out(
     workers: int | None,
     limit: int | None,
     ray: str | None = None,
+    notify: str | None = None,
 ) -> None:
     """Play what is missing of a study in a folder, and say how it went and how to go on.
 
@@ -139,7 +155,9 @@ def play_out(
         workers: processes; all cores by default.
         limit: how many episodes are played at most.
         ray: the Ray cluster whose tasks play; `None` to play here.
+        notify: a command that gets notices; it may hold a secret, and is in no record of the run.
     """
+    from llm_coop_envs.reports.headline import lines_at_end
     from llm_coop_envs.runs.failures import summarise_failures
     from llm_coop_envs.runs.progress import RichWatcher
     from llm_coop_envs.runs.remaining import count_of, format_clock
@@ -150,7 +168,7 @@ def play_out(
     cluster = [] if ray is None else ["--ray", ray]
     again = scrub(shlex.join([*command_words, *options.again(), *cluster, "-o", str(folder)]))
     console = Console(stderr=True, emoji=False)
-    watcher = RichWatcher(console)
+    watcher = RichWatcher(console, notify)
     try:
         with watcher:
             shared: dict[str, Any] = {"command": again, "watcher": watcher, "access": options.access()}
@@ -195,4 +213,6 @@ def play_out(
         raise typer.Exit(EXIT_INTERRUPTED)
     played = f"{count_of(outcome.played, 'episode')} in {format_clock(outcome.seconds)}"
     note(f"Done: {played}; all {outcome.run.total} are in {folder}.")
+    for line in lines_at_end(outcome.run):
+        typer.echo(line)
     typer.echo(f"Next: {shlex.join(['llm-coop', 'report', str(folder)])}")

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from llm_coop_envs.cli.help import HelpfulCommand, HelpfulGroup
 from llm_coop_envs.cli.messages import fail, sentences
 
 _RUN = Annotated[Path, typer.Argument(help="The run's folder.")]
@@ -20,11 +21,14 @@ _AT_A_TIME = Annotated[
 ]
 
 steer_app = typer.Typer(
-    help="Pause, resume, stop or slow down a run that another process is playing.", no_args_is_help=True
+    help="Pause, resume, stop or slow down a run that another process is playing.",
+    cls=HelpfulGroup,
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
 
 
-@steer_app.command("pause")
+@steer_app.command("pause", cls=HelpfulCommand)
 @sentences
 def pause_command(run: _RUN) -> None:
     """Pause a run: nothing new is begun or asked; answers under way are kept."""
@@ -33,21 +37,21 @@ def pause_command(run: _RUN) -> None:
     )
 
 
-@steer_app.command("resume")
+@steer_app.command("resume", cls=HelpfulCommand)
 @sentences
 def resume_command(run: _RUN) -> None:
     """Let a paused run go on."""
     _give_order(run, {"do": "resume"}, "Going on{}.")
 
 
-@steer_app.command("stop")
+@steer_app.command("stop", cls=HelpfulCommand)
 @sentences
 def stop_command(run: _RUN) -> None:
     """Stop a run as Ctrl-C does: answers under way are kept, and it can be continued."""
     _give_order(run, {"do": "stop"}, f"Stopping{{}}; continue with: {shlex.join(['llm-coop', 'run', str(run)])}")
 
 
-@steer_app.command("limit")
+@steer_app.command("limit", cls=HelpfulCommand)
 @sentences
 def limit_command(run: _RUN, at_a_time: _AT_A_TIME) -> None:
     """Change how much a run does at the same time; never more than it was begun with."""

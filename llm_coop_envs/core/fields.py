@@ -24,6 +24,7 @@ class ScenarioFields(TypedDict, total=False):
     talk_until: int | None
     talk_mode: Literal["sequential", "simultaneous"]
     message_length: int
+    private_messages: int
     wording: StrPath
     delivery: Literal["deliver", "drop", "delay", "shuffle", "swap", "neutral", "paraphrase"]
     delivery_share: float

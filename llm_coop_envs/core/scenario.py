@@ -11,7 +11,7 @@ import fnmatch
 import functools
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -32,6 +32,41 @@ T = TypeVar("T")
 SettingsRange = Callable[[Mapping[str, Any]], Range]
 
 
+#: The unit of shares, and what a difference of points in time is called.
+PER_CENT, LATER = "%", "later"
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasureWords:
+    """How a sentence speaks of a measure.
+
+    With `noun="the round in which people leave"`, `clause="people leave"`, `unit="rounds"` and `higher="later"` a
+    difference of 2 is told as "People leave 2 rounds later with talk than without talk."
+
+    Attributes:
+        noun: what it is, as a phrase that fits behind "no difference in".
+        clause: how a sentence on a difference begins; by default the noun and "is".
+        unit: what its differences are counted in, in the plural; `"%"` for shares of 1, which are told in per cent.
+        higher: what a positive difference is called.
+        lower: what a negative one is called.
+    """
+
+    noun: str
+    clause: str = ""
+    unit: str = ""
+    higher: str = "higher"
+    lower: str = "lower"
+
+    @property
+    def beginning(self) -> str:
+        """How a sentence on a difference begins."""
+        return self.clause or f"{self.noun} is"
+
+    def direction(self, difference: float) -> str:
+        """What a difference is called."""
+        return self.higher if difference > 0 else self.lower
+
+
 @dataclass(frozen=True, kw_only=True)
 class Measures:
     """What is measured of a scenario's episodes, from their recorded events.
@@ -44,6 +79,8 @@ class Measures:
         ranges: what each number of `episode` and `rounds` can be, by name or pattern likewise: a `Range`, or a function
             of an episode's settings that returns one. Intervals and bands end there.
         headline: the measures that reports and comparisons put first.
+        words: how sentences speak of the measures of `episode`, by name or pattern, whose `*` a noun may repeat; others
+            go by their own names.
         heard: what was heard, from an episode's events; by default every message is heard by all of its hearers in
             the round in which it is delivered.
         asked: what each player is asked, by name, told the `start` event: what its choices mean, and what it may
@@ -60,6 +97,7 @@ class Measures:
     rounds: Callable[[Sequence[Event]], list[Row]]
     about: Mapping[str, str]
     headline: tuple[str, ...]
+    words: Mapping[str, MeasureWords] = field(default_factory=dict)
     ranges: Mapping[str, Range | SettingsRange] = field(default_factory=dict)
     unflagged: Callable[[Sequence[Event]], list[Event] | None] | None = None
     asked: Callable[[Mapping[str, Any]], Mapping[str, Number | Options]] | None = None
@@ -78,6 +116,17 @@ class Measures:
     def define(self, name: str) -> str:
         """What a measure means; empty if `about` does not say."""
         return _first_match(self.about, name) or ""
+
+    def words_for(self, name: str) -> MeasureWords:
+        """How sentences speak of a measure; by default `catch_total` is called "catch total", and yes/no a share."""
+        pattern = next((own for own in self.words if fnmatch.fnmatchcase(name, own)), "")
+        if not pattern:
+            plain_name = name.replace("_", " ")
+            if getattr(_first_match(self.ranges, name), "exact", False):
+                return MeasureWords(noun=f"the share of episodes with '{plain_name}'", unit=PER_CENT)
+            return MeasureWords(noun=plain_name)
+        words = self.words[pattern]
+        return replace(words, noun=words.noun.replace("*", name.removeprefix(pattern.partition("*")[0])))
 
     def range_of(self, name: str, settings: Mapping[str, Any]) -> Range | None:
         """What a measure can be in a game with these settings; `None` if `ranges` does not say."""

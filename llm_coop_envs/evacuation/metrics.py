@@ -13,6 +13,7 @@ from typing import Any
 
 from llm_coop_envs.core.records import Delivery, deliveries, of_type, replaced_choices, start_of
 from llm_coop_envs.core.scenario import Measures
+from llm_coop_envs.evacuation.words import WORDS
 from llm_coop_envs.interface.question import Option, Options
 from llm_coop_envs.statistics.intervals import COUNT, COUNT_FROM_1, FROM_1, SHARE, Range
 
@@ -348,5 +349,6 @@ MEASURES = Measures(
         "chose_again_after_message": COUNT,
         "changed*": COUNT,
     },
+    words=WORDS,
     headline=("mean_round", "never_left", "last_round", "escaped", "balance", "waiting", "detour"),
 )

@@ -18,6 +18,7 @@ from llm_coop_envs.core.policy import Episode, Request
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.evacuation.settings import EvacuationSettings
 from llm_coop_envs.evacuation.slots import EvacuationSlots, ExitView, MoveOption
+from llm_coop_envs.util.checks import check_bool
 
 
 class Walker(SlotsPolicy):
@@ -233,12 +234,24 @@ class SharingReports(CrowdAware):
 
 
 class RandomLegal(ScriptedPolicy):
-    """Takes any legal answer with the same chance, and says nothing."""
+    """Takes any legal answer with the same chance, and says nothing.
+
+    Args:
+        talks: whether it announces an exit that is drawn alike, whichever it then takes.
+    """
+
+    def __init__(self, talks: bool = False) -> None:
+        self.talks = talks
+        check_bool(self, "talks")
 
     def decide(self, request: Request) -> Action:
         """Draw from the mask."""
-        legal = np.flatnonzero(request.info["action_mask"]["choice"])
-        return {"choice": int(self.episode.rng.choice(legal)), "message": ""}
+        rng, message = self.episode.rng, ""
+        choice = int(rng.choice(np.flatnonzero(request.info["action_mask"]["choice"])))
+        if self.talks:
+            names = request.info["slots"].exit_names
+            message = f"I am going to the {names[int(rng.integers(len(names)))]} exit."
+        return {"choice": choice, "message": message}
 
 
 POLICIES: dict[str, Callable[..., Policy]] = {

@@ -54,7 +54,7 @@ def _plain(name: str) -> str:
 
 def _record(run: Run, condition: str, played: list[EpisodeTables]) -> dict[str, Any]:
     spec, policies = played[0].condition.spec, ", ".join(sorted({episode.metrics["policies"] for episode in played}))
-    ended = datetime.fromisoformat(run.manifest["sessions"][-1]["ended"]).timestamp()
+    ended = datetime.fromisoformat(run.span[1]).timestamp()
     results = []
     for measure in spec.measured.headline:
         values = [float(episode.metrics[measure]) for episode in played if episode.metrics.get(measure) is not None]

@@ -23,6 +23,7 @@ FORMS: Mapping[str, str] = {
     form: f"{__name__.rpartition('.')[0]}.{reference}"
     for form, reference in {
         "parquet": "parquet:write_parquet",
+        "csv": "csv_tables:write_csv",
         "otree": "otree:write_otree",
         "inspect": "inspect_log:write_inspect",
         "hf": "hugging_face:write_hugging_face",
@@ -31,32 +32,41 @@ FORMS: Mapping[str, str] = {
 }
 
 
-def export_run(folder: StrPath, form: str, out: StrPath | None = None) -> Path:
+def all_forms() -> list[str]:
+    """The names of all forms, with the one that the page writes."""
+    return [*FORMS, "html"]
+
+
+def export_run(folder: StrPath, form: str, out: StrPath | None = None, *, partial: bool = False) -> Path:
     """Write a finished run in another form.
 
     Args:
         folder: the run's folder; it is only read.
         form: a name in `FORMS`.
-        out: a new or empty folder; by default `export/FORM` in the run's.
+        out: a new or empty folder; by default `export/FORM` in the run's, or `export/FORM-N` with N episodes of an
+            unfinished run.
+        partial: whether the finished episodes of an unfinished run may be written.
 
     Returns:
         The folder that was written.
 
     Raises:
         SettingsError: there is no such form.
-        RunError: the run is not finished, an episode is damaged, or the target is in use or cannot be written.
+        RunError: the run is not finished (without `partial`), has no finished episode, an episode is damaged, or the
+            target is in use or cannot be written.
         MissingExtra: a library is not installed.
     """
     if form not in FORMS:
-        raise SettingsError("to", form, f"is no form of export; {suggestion(form, [*FORMS, 'html'])}")
+        raise SettingsError("to", form, f"is no form of export; {suggestion(form, all_forms())}")
     folder = Path(folder)
     run = open_run(folder)
     finished = len(run.finished())
-    if finished < run.total or not run.complete:
-        raise RunError(
-            f"{folder}: is not finished ({count_there(run)}); continue it with 'llm-coop run', then export it"
-        )
-    target = folder / "export" / form if out is None else Path(out)
+    whole = finished == run.total and run.complete
+    if not whole and not (partial and finished):
+        how = "or export what is there with --partial" if finished and not partial else "then export it"
+        raise RunError(f"{folder}: is not finished ({count_there(run)}); continue it with 'llm-coop run', {how}")
+    name = form if whole else f"{form}-{finished}"
+    target = folder / "export" / name if out is None else Path(out)
     write: Callable[[Run, Path], object] = load(FORMS[form])
     with _new_folder(target) as unfinished:
         write(run, unfinished)

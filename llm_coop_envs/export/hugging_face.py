@@ -10,6 +10,7 @@ import yaml
 from llm_coop_envs.export.code_book import code_book
 from llm_coop_envs.export.parquet import write_parquet
 from llm_coop_envs.runs.folder import Run
+from llm_coop_envs.runs.tables import EPISODES
 from llm_coop_envs.storage.files import fingerprint, write_json
 from llm_coop_envs.util.quoting import markdown_code, markdown_text
 from llm_coop_envs.version import __version__
@@ -50,7 +51,11 @@ def _card(run: Run, tables: dict[str, pa.Table]) -> str:
     head = {
         "pretty_name": run.manifest["study"],
         "tags": ["llm-coop-envs", "multi-agent", "simulation"],
-        "configs": [{"config_name": name, "data_files": f"data/{name}.parquet"} for name in tables],
+        "configs": [
+            {"config_name": name, "data_files": f"data/{name}.parquet", **default}
+            for name in tables
+            for default in ({"default": True} if name == EPISODES else {},)
+        ],
     }
     rows = "\n".join(
         f"| {markdown_code(name)} | {table.num_rows} | {table.num_columns} |" for name, table in tables.items()
@@ -66,7 +71,7 @@ def _card(run: Run, tables: dict[str, pa.Table]) -> str:
 
 {markdown_text(run.manifest["description"])}
 
-{run.total} episodes of {len(run.conditions)} conditions, played with llm-coop-envs {__version__}. What each column
+{_count(run)} of {len(run.conditions)} conditions, played with llm-coop-envs {__version__}. What each column
 means stands in `data/codebook.csv`. No licence is stated: whoever publishes this states one.
 
 | table | rows | columns |
@@ -81,6 +86,12 @@ The study:
 
 {markdown_code(run.study_text.strip(), "yaml")}
 """
+
+
+def _count(run: Run) -> str:
+    """How many episodes there are, and of how many if some are missing."""
+    finished = len(run.finished())
+    return f"{finished} episodes" if finished == run.total else f"{finished} of {run.total} episodes"
 
 
 def _croissant(
@@ -98,7 +109,7 @@ def _croissant(
         "conformsTo": "http://mlcommons.org/croissant/1.0",
         "name": run.manifest["study"],
         "description": run.manifest["description"] or run.manifest["study"],
-        "datePublished": str(run.manifest["sessions"][-1]["ended"])[:10],
+        "datePublished": str(run.span[1])[:10],
         "version": "1.0.0",
         "distribution": files,
         "recordSet": [

@@ -2,28 +2,45 @@
 
 from __future__ import annotations
 
+import math
+import statistics
+from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from llm_coop_envs.policies.llm.journal import Exchange, read_all_episodes
 from llm_coop_envs.runs.folder import Run
 from llm_coop_envs.runs.tables import EpisodeTables, read_episodes
 from llm_coop_envs.util.extras import need
 from llm_coop_envs.version import __version__
 
+NO_MODEL = "none/none"
+_STOPS = {"stop": "stop", "length": "max_tokens", "content_filter": "content_filter", "tool_calls": "tool_calls"}
+
 
 def write_inspect(run: Run, folder: Path) -> None:
-    """An Inspect log: a sample per episode with what was said, all measures as metadata, the headline ones as scores.
+    """An Inspect log: a sample per episode with prompts, answers and talk, its headline measures as scores.
 
     Raises:
         MissingExtra: inspect-ai is not installed.
     """
     log = need("inspect_ai.log", "writing an Inspect log", "export")
-    samples = [_sample(log, episode) for episode in read_episodes(run)]
-    models = sorted({model for sample in samples for model in sample.model_usage})
-    dataset = log.EvalDataset(
-        name=run.manifest["study"], samples=len(samples), sample_ids=[sample.id for sample in samples]
-    )
-    began = run.manifest["sessions"][0]["started"] if run.manifest["sessions"] else "1970-01-01T00:00:00+00:00"
+    gaps: list[str] = []
+    asked = read_all_episodes(run.folder, gaps)
+    began, ended = run.span
+    samples: list[Any] = []
+    scores: dict[tuple[str, str], list[Any]] = {}
+    for episode in read_episodes(run):
+        sample = _sample(log, episode, asked.pop(f"{episode.condition.name}/{episode.seed}", []), began)
+        samples.append(sample)
+        for measure, score in sample.scores.items():
+            scores.setdefault((episode.condition.name, measure), []).append(score.value)
+    usage: dict[str, Any] = {}
+    for sample in samples:
+        for model, used in sample.model_usage.items():
+            usage[model] = usage[model] + used if model in usage else used
+    complete = len(samples) == run.total
     spec = log.EvalSpec(
         eval_id=run.manifest["digest"],
         run_id=run.manifest["digest"],
@@ -32,24 +49,38 @@ def write_inspect(run: Run, folder: Path) -> None:
         task_display_name=run.manifest["study"],
         task_description=run.manifest["description"],
         created=began,
-        dataset=dataset,
-        model=", ".join(models) or "none/none",
+        dataset=log.EvalDataset(
+            name=run.manifest["study"], samples=run.total, sample_ids=[sample.id for sample in samples]
+        ),
+        model=", ".join(sorted(usage)) or NO_MODEL,
         config=log.EvalConfig(),
         packages={"llm-coop-envs": __version__},
-        metadata={"study": run.study_text},
+        metadata={"study": run.study_text, **({"journal_gaps": gaps} if gaps else {})},
     )
-    results = log.EvalResults(total_samples=len(samples), completed_samples=len(samples))
-    usage: dict[str, Any] = {}
-    for sample in samples:
-        for model, used in sample.model_usage.items():
-            usage[model] = usage[model] + used if model in usage else used
-    ended = run.manifest["sessions"][-1]["ended"] if run.manifest["sessions"] else began
+    results = log.EvalResults(
+        total_samples=run.total,
+        completed_samples=len(samples),
+        scores=[_result(log, condition, measure, values) for (condition, measure), values in scores.items()],
+    )
     stats = log.EvalStats(started_at=began, completed_at=ended, model_usage=usage)
-    whole = log.EvalLog(status="success", eval=spec, results=results, stats=stats, samples=samples)
+    status = "success" if complete else "cancelled"
+    whole = log.EvalLog(status=status, eval=spec, results=results, stats=stats, samples=samples)
     log.write_eval_log(whole, str(folder / "run.eval"), format="eval")
 
 
-def _sample(log: Any, episode: EpisodeTables) -> Any:
+def _result(log: Any, condition: str, measure: str, values: list[Any]) -> Any:
+    """The mean of a headline measure over a condition's episodes, with its standard error."""
+    numbers = [float(value) for value in values]
+    told = {"mean": statistics.fmean(numbers), "episodes": float(len(numbers))}
+    if len(numbers) > 1:
+        told["stderr"] = statistics.stdev(numbers) / len(numbers) ** 0.5
+    metrics = {name: log.EvalMetric(name=name, value=value) for name, value in told.items()}
+    return log.EvalScore(
+        name=f"{condition}/{measure}", scorer=measure, metrics=metrics, metadata={"condition": condition}
+    )
+
+
+def _sample(log: Any, episode: EpisodeTables, asked: Sequence[Exchange], began: str) -> Any:
     model, scorer = (need(f"inspect_ai.{module}", "writing an Inspect log", "export") for module in ("model", "scorer"))
     name = f"{episode.condition.name}/{episode.seed}"
     opening = {"text": f"Episode {name} of {episode.metrics['scenario']}."}
@@ -63,15 +94,8 @@ def _sample(log: Any, episode: EpisodeTables) -> Any:
         for position, row in enumerate([opening, *episode.messages])
     ]
     # Inspect's messages_df reads the messages of model events only, and fails on a log without such events.
-    transcript = need("inspect_ai.event", "writing an Inspect log", "export").ModelEvent(
-        model="none/none",
-        role="transcript",
-        input=messages,
-        tools=[],
-        tool_choice="none",
-        config=model.GenerateConfig(),
-        output=model.ModelOutput(),
-    )
+    transcript = _model_event(model, began, model=NO_MODEL, role="transcript", input=messages)
+    events = [transcript, *(_exchange_event(model, began, exchange) for exchange in asked)]
     usage: dict[str, Any] = {}
     for row in episode.answers:
         used = usage.setdefault(row["policy"].removeprefix("llm:"), model.ModelUsage())
@@ -79,6 +103,7 @@ def _sample(log: Any, episode: EpisodeTables) -> Any:
         used.output_tokens += row["completion_tokens"]
         used.total_tokens = used.input_tokens + used.output_tokens
     headline = {measure: episode.metrics.get(measure) for measure in episode.condition.spec.measured.headline}
+    waited = math.fsum(exchange.reply.latency for exchange in asked if exchange.reply is not None)
     return log.EvalSample(
         id=name,
         epoch=1,
@@ -86,7 +111,7 @@ def _sample(log: Any, episode: EpisodeTables) -> Any:
         input=messages[0].content,
         target="",
         messages=messages,
-        events=[transcript],
+        events=events,
         metadata=episode.metrics,
         scores={
             measure: scorer.Score(value=value, explanation=episode.condition.spec.measured.define(measure))
@@ -94,4 +119,66 @@ def _sample(log: Any, episode: EpisodeTables) -> Any:
             if value is not None
         },
         model_usage=usage,
+        working_time=waited if asked else None,
+    )
+
+
+def _model_event(library: Any, began: str, **fields: Any) -> Any:
+    """An event of Inspect in which a model is called.
+
+    The journal holds how long each answer took and no times of day, so that the same run gives the same journal: all
+    events have the time at which the run began.
+    """
+    event = need("inspect_ai.event", "writing an Inspect log", "export")
+    defaults: dict[str, Any] = {
+        "timestamp": datetime.fromisoformat(began),
+        "tools": [],
+        "tool_choice": "none",
+        "config": library.GenerateConfig(),
+        "output": library.ModelOutput(),
+    }
+    return event.ModelEvent(**{**defaults, **fields})
+
+
+def _exchange_event(model: Any, began: str, exchange: Exchange) -> Any:
+    """A question to a player's model with its answer, or the error that the player got instead."""
+    key, reply = exchange.key, exchange.reply
+    kinds = {"system": model.ChatMessageSystem, "assistant": model.ChatMessageAssistant}
+    place = f"{key.episode}/{key.step}/{key.agent}/{key.call}/{key.attempt}"
+    question = [
+        kinds.get(role, model.ChatMessageUser)(id=f"{place}/{number}", content=text)
+        for number, (role, text) in enumerate(exchange.messages)
+    ]
+    told = {"agent": key.agent, "call": key.call, "step": key.step, "attempt": key.attempt}
+    if reply is None:
+        return _model_event(
+            model, began, model=NO_MODEL, role=key.agent, input=question, metadata=told, error=exchange.error
+        )
+    parts = [model.ContentReasoning(reasoning=reply.reasoning)] if reply.reasoning else []
+    text = reply.text or reply.refusal or ""
+    answer = model.ChatMessageAssistant(
+        id=f"{place}/answer",
+        content=[*parts, model.ContentText(text=text)] if parts else text,
+        model=reply.model,
+        metadata=told,
+    )
+    output = model.ModelOutput(
+        model=reply.model,
+        choices=[model.ChatCompletionChoice(message=answer, stop_reason=_STOPS.get(reply.finish_reason, "unknown"))],
+        usage=model.ModelUsage(
+            input_tokens=reply.usage.prompt_tokens,
+            output_tokens=reply.usage.completion_tokens,
+            total_tokens=reply.usage.prompt_tokens + reply.usage.completion_tokens,
+        ),
+        time=reply.latency,
+    )
+    return _model_event(
+        model,
+        began,
+        model=reply.model,
+        role=key.agent,
+        input=question,
+        output=output,
+        metadata=told,
+        working_time=reply.latency,
     )

@@ -26,23 +26,25 @@ def write_otree(run: Run, folder: Path) -> None:
     are several; choices in other phases are `player.choice_PHASE`. `subsession.round` is the environment's own number.
     """
     rows: dict[str, list[Row]] = {}
-    for condition in run.conditions:
-        for seed in condition.seeds:
-            header, events = run.read_events(condition.name, seed)
-            session = {
-                "session.code": f"{condition.name}/{seed}",
-                "session.config.scenario": condition.scenario,
-                "session.config.name": condition.name,
-                **{f"session.config.{name}": _cell(value) for name, value in condition.settings.items()},
+    finished = run.finished()
+    for condition, seed in run.episodes:
+        if (condition.name, seed) not in finished:
+            continue
+        header, events = run.read_events(condition.name, seed)
+        session = {
+            "session.code": f"{condition.name}/{seed}",
+            "session.config.scenario": condition.scenario,
+            "session.config.name": condition.name,
+            **{f"session.config.{name}": _cell(value) for name, value in condition.settings.items()},
+        }
+        rows.setdefault(condition.scenario, []).extend(
+            {
+                "participant.code": f"{condition.name}/{seed}/{participant['participant.label']}",
+                **participant,
+                **session,
             }
-            rows.setdefault(condition.scenario, []).extend(
-                {
-                    "participant.code": f"{condition.name}/{seed}/{participant['participant.label']}",
-                    **participant,
-                    **session,
-                }
-                for participant in _participants(header["policies"], events, condition.spec.round_rows(events))
-            )
+            for participant in _participants(header["policies"], events, condition.spec.round_rows(events))
+        )
     for scenario, scenario_rows in rows.items():
         columns = list(dict.fromkeys(name for row in scenario_rows for name in row))
         columns.sort(key=lambda name: _PARTS.index(name.split(".")[0]))

@@ -24,9 +24,14 @@ def write_parquet(run: Run, folder: Path) -> dict[str, pa.Table]:
     tables = {path.stem: table for path, table in make_tables(run).items()}
     for name, table in tables.items():
         write_table(folder / f"{name}.parquet", table)
+    write_code_book(run, folder, tables)
+    return tables
+
+
+def write_code_book(run: Run, folder: Path, tables: dict[str, pa.Table]) -> None:
+    """Write what each column of each table means."""
     rows = code_book(run, {name: table.column_names for name, table in tables.items()})
     with (folder / CODE_BOOK).open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, ["table", "column", "meaning", "unit"])
         writer.writeheader()
         writer.writerows({name: table_cell(value) for name, value in row.items()} for row in rows)
-    return tables

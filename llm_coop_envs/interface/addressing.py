@@ -79,7 +79,7 @@ def _addressees(to: Any, players: Sequence[str]) -> tuple[str, ...] | None:
     """Names in small letters, of a text, a list, or a point of the space (1 for each player addressed)."""
     if isinstance(to, np.ndarray):
         chosen = np.flatnonzero(to).tolist()
-        return tuple(players[i].lower() for i in chosen) if 0 < len(chosen) < len(players) else None
+        return tuple(players[int(i)].lower() for i in chosen) if 0 < len(chosen) < len(players) else None
     if to is None:
         return None
     listed = _BETWEEN.split(to.strip()) if isinstance(to, str) else to if isinstance(to, list | tuple | set) else [to]

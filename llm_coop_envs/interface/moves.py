@@ -135,8 +135,8 @@ class Shares(Question):
         for option in self.options:
             drawn -= stated[option.name]
             if drawn < 0:
-                break
-        return option.choice
+                return option.choice
+        return self.options[-1].choice
 
     def _of_text(self, text: str) -> Any:
         parts = [part for part in re.split(r"[,;\n]", text) if part.strip()]

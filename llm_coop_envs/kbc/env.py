@@ -24,7 +24,7 @@ from llm_coop_envs.interface.question import Number
 from llm_coop_envs.kbc.rules import Settled, settle
 from llm_coop_envs.kbc.settings import KBCSettings, tidy
 from llm_coop_envs.kbc.slots import KBCSlots, OwnRound, PastRound
-from llm_coop_envs.kbc.views import DECIMALS, feature_bounds, fixed_slots, scale_numbers
+from llm_coop_envs.kbc.views import DECIMALS, feature_bounds, fixed_slots, scale_numbers, told_names, told_values
 from llm_coop_envs.treatments.changes import fits_any
 from llm_coop_envs.treatments.presence import STAYS
 
@@ -56,7 +56,9 @@ class KBCEnv(ScenarioEnv):
         members)); `announced` 1 once the player knows of a winning number; `last_target` the last one, scaled, 0
         before; `own_last` the player's own last number, scaled, in repeated sessions, 0 before and otherwise. In
         group play also `own_group_last`, `lowest_group_last`, `highest_group_last`: the last announced numbers of
-        groups, scaled, 0 before.
+        groups, scaled, 0 before. Where the target is not made from the mean, `statistic_mean`, `statistic_median` and
+        `statistic_max`, of which one is 1; where something is said of the others, `said_random`, `said_novices`,
+        `said_experts`, `said_alike` and, for any other text, `said_otherwise`, likewise.
 
     State: after the parts that all scenarios share, `progress`, then everyone's last number, scaled, 0 before
     the first decision.
@@ -94,6 +96,11 @@ class KBCEnv(ScenarioEnv):
         self._state_bounds = (np.zeros(1 + self.n_players), np.ones(1 + self.n_players))
         self._number = settings.number_question
         self._fixed_slots = fixed_slots(settings)
+        self._told = told_names(settings)
+        self.feature_names += self._told
+        ends = np.zeros(len(self._told)), np.ones(len(self._told))
+        low, high = map(np.append, self._feature_bounds, ends)
+        self._feature_bounds = low, high
         self._set_participants(np.arange(self.n_players))
 
     def _check_groups_stay(self) -> None:
@@ -262,6 +269,14 @@ class KBCEnv(ScenarioEnv):
         return self._number
 
     def _features(self) -> NDArray[np.float32]:
+        rows = self._usual_features()
+        if not self._told:
+            return rows
+        players = range(self.n_players) if self.settings.changes else [0]
+        values = np.array([told_values(self.settings_of(i)) for i in players], dtype=np.float32)[:, : len(self._told)]
+        return np.hstack([rows, np.broadcast_to(values, (self.n_players, len(self._told)))])
+
+    def _usual_features(self) -> NDArray[np.float32]:
         rows: NDArray[np.float32] = self._base.copy()
         rows[:, 0] = self._made / self.settings.decisions
         if self.phase != TALK:
@@ -310,6 +325,8 @@ class KBCEnv(ScenarioEnv):
             turn=turns - len(self._orders) if talking and not self.over else 0,
             heard=self._heard(index, own=True),
         )
+        if settings.changes:
+            vars(slots)["opponents"] = self.settings_of(index).opponents
         if settings.audience != "everyone":
             hearers = min(settings.hearers, len(self._participants) - 1) if settings.audience == "neighbours" else 0
             announces = index in self._announcers

@@ -40,3 +40,5 @@ class KBCFields(ScenarioFields, total=False):
     audience: Literal["everyone", "group", "neighbours"]
     hearers: int
     announcers: str | Sequence[str]
+    statistic: Literal["mean", "median", "max"]
+    opponents: str

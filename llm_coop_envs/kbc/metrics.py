@@ -23,6 +23,7 @@ from llm_coop_envs.core.scenario import Event, Measures, SettingsRange
 from llm_coop_envs.interface.question import Number
 from llm_coop_envs.kbc.reference import comparable, distances
 from llm_coop_envs.kbc.settings import KBCSettings
+from llm_coop_envs.kbc.words import WORDS
 from llm_coop_envs.statistics.intervals import COUNT, FROM_0, SHARE, YES_OR_NO, Range
 
 MAX_LEVEL = 10.0
@@ -178,7 +179,8 @@ def questions_by_agent(start: Mapping[str, Any]) -> dict[str, Number]:
 # Measures of a single decision, which are reported for the first and the last decision of an episode.
 _ENDS = {
     "mean": "Mean of the players' numbers, within the range of the settings",
-    "target": "Number to come nearest to: the ratio times the mean, plus the offset",
+    "target": "Number to come nearest to: the ratio times the mean (or the median, or the largest number, where the "
+    "settings say so), plus the offset",
     "variance": "Population variance of the players' numbers, from 0 (Wu et al. 2024, figure 4)",
     "rsd": "Population standard deviation over the absolute mean, per cent from 0 (Wu et al. 2024, first version)",
     "modal_share": "Share of the players who named the most frequent number, above 0 to 1",
@@ -300,6 +302,7 @@ MEASURES = Measures(
         "modal_number": choice_range,
         "prize": FROM_0,
     },
+    words=WORDS,
     headline=("variance_last", "mean_last", "mean_first", "unanimous_last"),
     unflagged=without_flagged,
     asked=questions_by_agent,

@@ -36,8 +36,8 @@ def nyt_density() -> NDArray[np.float64]:
 
 def comparable(settings: KBCSettings) -> bool:
     """Whether a contest is that of the readers: numbers from 0 to 100, two thirds of the mean, no groups."""
-    task: Any = (settings.low, settings.high, settings.ratio, settings.offset, settings.groups)
-    return bool(task == (0, 100, Fraction(2, 3), 0, None))
+    task: Any = (settings.statistic, settings.low, settings.high, settings.ratio, settings.offset, settings.groups)
+    return bool(task == ("mean", 0, 100, Fraction(2, 3), 0, None))
 
 
 def histogram(choices: NDArray[np.float64], bins: int) -> NDArray[np.float64]:

@@ -85,13 +85,17 @@ def settle(choices: Numbers, settings: KBCSettings, participants: NDArray[np.int
             scaled, scale = _common_scale(sums, sizes)
     if settings.integer:
         exact_mean = Fraction(int(scaled.sum()), scale * len(scaled))
-        target, tolerance = settings.ratio * exact_mean + settings.offset, settings.tolerance
+        of_all = exact_mean
+        if settings.statistic != "mean":
+            of_all = exact_statistic(scaled, settings.statistic) / scale
+        target, tolerance = settings.ratio * of_all + settings.offset, settings.tolerance
         aim, reach = (target * scale, tolerance * scale) if grouped else (target, tolerance)
         winning = exact_winners(scaled, aim, settings.winner_rule, reach)
         mean, target_value = float(exact_mean), float(target)
     else:
         mean = float(numbers.mean())
-        target_value = real_target(mean, settings.ratio, settings.offset)
+        of_all_values = {"mean": mean, "median": float(np.median(numbers)), "max": float(numbers.max())}
+        target_value = real_target(of_all_values[settings.statistic], settings.ratio, settings.offset)
         values = numbers.astype(np.float64, copy=False)
         slack = SLACK * (settings.high - settings.low)
         winning = real_winners(values, target_value, settings.winner_rule, float(settings.tolerance), slack)
@@ -105,9 +109,23 @@ def settle(choices: Numbers, settings: KBCSettings, participants: NDArray[np.int
     return Settled(mean, target_value, winners, count, each, np.where(winners, each, 0.0), *own)
 
 
-def real_target(mean: float, ratio: Fraction, offset: Fraction) -> float:
-    """Ratio x mean + offset in double precision; dividing last keeps whole results whole (2/3 x 45 is 30)."""
-    return ratio.numerator * mean / ratio.denominator + float(offset)
+def exact_statistic(values: NDArray[Any], statistic: str) -> Fraction:
+    """The median or the largest of some integers."""
+    if statistic == "max":
+        return Fraction(int(values.max()))
+    in_order = np.sort(values)
+    middle = len(in_order) // 2
+    if len(in_order) % 2:
+        return Fraction(int(in_order[middle]))
+    return Fraction(int(in_order[middle - 1]) + int(in_order[middle]), 2)
+
+
+def real_target(of_all: float, ratio: Fraction, offset: Fraction) -> float:
+    """Ratio x mean (or median, or maximum) + offset in double precision.
+
+    Dividing last keeps whole results whole: 2/3 x 45 is 30.
+    """
+    return ratio.numerator * of_all / ratio.denominator + float(offset)
 
 
 def exact_winners(values: NDArray[Any], target: Fraction, rule: str, tolerance: Fraction) -> NDArray[np.bool_]:

@@ -8,6 +8,7 @@ number reveals, (target - offset) / ratio, as in Nagel 1995 ("Unraveling in Gues
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import re
 from abc import abstractmethod
@@ -23,6 +24,7 @@ from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.kbc.rules import fixed_point
 from llm_coop_envs.kbc.settings import KBCSettings
 from llm_coop_envs.kbc.slots import KBCSlots, PastRound
+from llm_coop_envs.util.checks import check_bool
 
 # Poisson mean of Camerer, Ho and Chong 2004 ("A Cognitive Hierarchy Model of Games"): their summary value over games.
 TAU = 1.5
@@ -90,11 +92,23 @@ class KBCPolicy(SlotsPolicy):
 
 
 class UniformNumber(KBCPolicy):
-    """Names any legal number, all equally likely, and says nothing (Wu et al. 2024: the "Rule" mode)."""
+    """Names any legal number, all equally likely, and says nothing (Wu et al. 2024: the "Rule" mode).
+
+    Args:
+        talks: whether it announces a number that is drawn alike, whatever it then names.
+    """
+
+    def __init__(self, talks: bool = False) -> None:
+        self.talks = talks
+        check_bool(self, "talks")
 
     def number(self, slots: KBCSlots) -> float:
         """Any legal number."""
         return self.draw_number()
+
+    def say(self, slots: KBCSlots) -> str:
+        """Announce any legal number, or nothing."""
+        return f"I will name {self.spell_number(self.draw_number())}." if self.talks else ""
 
 
 class LevelK(KBCPolicy):
@@ -134,9 +148,10 @@ class Poisson(KBCPolicy):
     """Each player has a Poisson level and replies to the mix of lower levels (Camerer, Ho and Chong 2004, tau = 1.5).
 
     A player of level k believes that the others are of levels 0..k-1 in the proportions of the Poisson distribution,
-    cut there and normalised, so that x_k = ratio x (mean of x_0..x_{k-1} under them) + offset, kept inside the range.
-    Level 0 names any legal number, whose mean is the middle; after an announcement it repeats the mean that was given
-    away. Levels are drawn for each seat at the beginning of an episode and stay.
+    cut there and normalised, so that x_k = ratio x (mean of x_0..x_{k-1} under them) + offset, kept inside the range;
+    where the target is made from another `statistic`, it stands for the mean. Level 0 names any legal number, whose
+    mean is the middle; after an announcement it repeats the mean that was given away. Levels are drawn for each
+    seat at the beginning of an episode and stay.
 
     Args:
         tau: the mean level.
@@ -157,12 +172,24 @@ class Poisson(KBCPolicy):
         """The numbers of levels 0..top when level 0 names `anchor` on average."""
         numbers = [anchor]
         weight, believed, mass = 1.0, anchor, 1.0
+        weights = [weight]
         for level in range(1, top + 1):
-            numbers.append(self.reply(believed / mass))
+            of_others = believed / mass if self.settings.statistic == "mean" else self._mixed(numbers, weights)
+            numbers.append(self.reply(of_others))
             weight *= self.tau / level
             believed += weight * numbers[-1]
             mass += weight
+            weights.append(weight)
         return numbers
+
+    def _mixed(self, numbers: list[float], weights: list[float]) -> float:
+        """The median or the largest number of players of these levels in these proportions."""
+        if self.settings.statistic == "max":
+            return max(numbers)
+        in_order = sorted(zip(numbers, weights, strict=True))
+        shares = itertools.accumulate(weight for _, weight in in_order)
+        half = math.fsum(weights) / 2
+        return next(number for (number, _), share in zip(in_order, shares, strict=True) if share >= half)
 
     def number(self, slots: KBCSlots) -> float:
         """The number of this player's level."""

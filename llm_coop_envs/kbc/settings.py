@@ -16,7 +16,7 @@ from llm_coop_envs.core.settings import PERCEPTION, ScenarioSettings, added
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.interface.question import Number
 from llm_coop_envs.treatments.changes import check_patterns
-from llm_coop_envs.util.checks import check_int, check_number
+from llm_coop_envs.util.checks import check_int, check_number, suggestion
 
 MAX_PLAYERS = 1_000_000
 MAX_NUMBER = 10**9
@@ -28,6 +28,8 @@ MAX_TURNS = 1000
 WINNER_RULES = ("nearest", "first_value", "tolerance")
 REWARD_RULES = ("exclusive", "independent", "amplified")
 SESSIONS = ("nested", "single", "repeated")
+STATISTICS = ("mean", "median", "max")
+OPPONENTS = ("random", "novices", "experts", "alike")
 
 # "2", "-2/3" or "0.51", with 18 digits at most and no exponents: "1e999999999" would keep `Fraction` busy for hours.
 _MAX_TERM = 10**18
@@ -38,9 +40,9 @@ _FRACTION = re.compile(r"[+-]?\d{1,18}(/\d{1,18}|\.\d{1,18})?", re.ASCII)
 class KBCSettings(ScenarioSettings):
     """Settings of the number contest: everyone names a number, the nearest to a target made from the mean wins.
 
-    The target is `ratio` x mean of all numbers + `offset`, everyone's own number included. Fractions may be given
-    as `Fraction`, as text (`"2/3"`, `"0.51"`), as a pair `[2, 3]`, or as a number; a float is read as the decimal
-    it is printed as, so `0.51` is exactly 51/100.
+    The target is `ratio` x mean (or another `statistic`) of all numbers + `offset`, everyone's own number included.
+    Fractions may be given as `Fraction`, as text (`"2/3"`, `"0.51"`), as a pair `[2, 3]`, or as a number; a float
+    is read as the decimal it is printed as, so `0.51` is exactly 51/100.
 
     The defaults are the protocol of Wu et al. 2024 ("Shall We Team Up", EMNLP Findings) as their released program
     plays it, without any instruction to work together or not to.
@@ -60,6 +62,8 @@ class KBCSettings(ScenarioSettings):
         high: the largest. 100 in all sources. With integer choices both bounds are integers and at most 100,000 apart.
         ratio: the factor of the mean, above 0 and at most 1000. 2/3 in Wu et al. 2024.
         offset: what is added to it. 0 in Wu et al. 2024.
+        statistic: what the target is made from: `"mean"` (all sources), `"median"` (with an even count the mean of the
+            middle two) or `"max"`, the largest of the numbers.
         choices: `"integer"` (Wu et al. 2024) or `"real"` (Pan et al. 2024, "Very Large-Scale Multi-Agent
             Simulation in AgentScope").
         winner_rule: who wins.
@@ -98,6 +102,10 @@ class KBCSettings(ScenarioSettings):
             `"neighbours"`, so many `hearers` next to it on a ring in the players' order.
         hearers: how many neighbours hear a player.
         announcers: players, by names or patterns such as `"player_1*"`, who are heard by everybody all the same.
+        opponents: who the other players are said to be: nothing (all sources), a name, or a text of several words,
+            which is told as it stands. `"random"`: programs that name any number by chance; `"novices"`: people who
+            have never taken part in such a contest; `"experts"`: people who know such contests very well; `"alike"`:
+            players just like oneself. It may be true or not.
         personas: texts that tell players who they are: none, one for everyone, or one for each player. Both programs
             attach such fragments (instructions in version 3, characters in version 1).
         persona_from: the first round (k in a nested session) whose observation carries the persona. In the released
@@ -132,11 +140,13 @@ class KBCSettings(ScenarioSettings):
         "history": True,
         "talk_turns": False,
         **dict.fromkeys(PERCEPTION, True),
+        "opponents": True,
         "present": True,
     }
     fewest: ClassVar[int] = 2
     allowed: ClassVar[Mapping[str, Collection[str]]] = {
         "choices": ("integer", "real"),
+        "statistic": STATISTICS,
         "winner_rule": WINNER_RULES,
         "reward_rule": REWARD_RULES,
         "session": SESSIONS,
@@ -168,6 +178,8 @@ class KBCSettings(ScenarioSettings):
     audience: str = added("everyone")
     hearers: int = added(24)
     announcers: tuple[str, ...] = added(())
+    statistic: str = added("mean")
+    opponents: str = added("")
 
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         # Wu et al. 2024, arXiv version 3 (EMNLP Findings): the defaults.
@@ -216,6 +228,7 @@ class KBCSettings(ScenarioSettings):
         check_number(self, "unit", 0, MAX_NUMBER, above=True)
         if not isinstance(self.currency, str) or len(self.currency.splitlines()) > 1:
             raise SettingsError("currency", self.currency, "must be a text of one line, e.g. 'dollars'")
+        self._check_opponents()
         turns = "exchanges" if self.session == "nested" else "talk_turns"
         if self.talk and getattr(self, turns) == 0:
             raise SettingsError(turns, 0, "leaves no time to talk; give 1 or more, or set talk=False")
@@ -319,6 +332,14 @@ class KBCSettings(ScenarioSettings):
         if announcers:
             check_patterns("announcers", announcers, [f"player_{i}" for i in range(self.players)])
         object.__setattr__(self, "announcers", tuple(announcers))
+
+    def _check_opponents(self) -> None:
+        opponents: Any = self.opponents
+        if not isinstance(opponents, str):
+            raise SettingsError("opponents", opponents, f"must be a text, or one of {', '.join(OPPONENTS)}")
+        if opponents and opponents not in OPPONENTS and len(opponents.split()) < 2:
+            reason = f"is no text of several words, and no name that is known here; {suggestion(opponents, OPPONENTS)}"
+            raise SettingsError("opponents", opponents, reason)
 
     def _read_personas(self) -> None:
         personas: Any = self.personas

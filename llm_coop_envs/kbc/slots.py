@@ -73,6 +73,9 @@ class KBCSlots(Slots):
         hearers: how many neighbours hear a player, where they do.
         announces: whether this player is heard by everybody nevertheless.
         announcers: how many players are heard by everybody.
+        statistic: what the target is made from, as in `KBCSettings`.
+        opponents: who the other players are said to be: a name of `settings.OPPONENTS` or a text; empty if nothing is
+            said of them.
     """
 
     over: bool
@@ -101,6 +104,8 @@ class KBCSlots(Slots):
     hearers: int = 0
     announces: bool = False
     announcers: int = 0
+    statistic: str = "mean"
+    opponents: str = ""
 
     def series(self) -> dict[str, list[tuple[float, float]]]:
         """Own numbers and targets of the remembered rounds, by label."""

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from llm_coop_envs.kbc.settings import KBCSettings, tidy
+from llm_coop_envs.kbc.settings import OPPONENTS, STATISTICS, KBCSettings, tidy
 
 # Winning numbers are announced with 2 decimals in the program of Pan et al. 2024.
 DECIMALS = 2
+OTHERWISE = "otherwise"
+SAID = (*OPPONENTS, OTHERWISE)
 
 
 def scale_numbers(settings: KBCSettings, numbers: Any) -> Any:
@@ -42,6 +44,19 @@ def feature_bounds(
     return low, high
 
 
+def told_names(settings: KBCSettings) -> tuple[str, ...]:
+    """The names of the features that say what is told beyond the usual rules; none where nothing is."""
+    names = () if settings.statistic == "mean" else tuple(f"statistic_{name}" for name in STATISTICS)
+    return names + tuple(f"said_{name}" for name in SAID if any(settings.reach("opponents")))
+
+
+def told_values(settings: KBCSettings) -> list[float]:
+    """Their values for a player for whom these settings are in force: 1 for what holds, else 0."""
+    said = settings.opponents if settings.opponents in OPPONENTS or not settings.opponents else OTHERWISE
+    values = [] if settings.statistic == "mean" else [float(settings.statistic == name) for name in STATISTICS]
+    return [*values, *(float(said == name) for name in SAID)]
+
+
 def fixed_slots(settings: KBCSettings) -> dict[str, Any]:
     """The slots that stay the same for all players throughout an episode."""
     return {
@@ -59,4 +74,6 @@ def fixed_slots(settings: KBCSettings) -> dict[str, Any]:
         "hearers": 0,
         "announces": False,
         "announcers": 0,
+        "statistic": settings.statistic,
+        "opponents": settings.opponents,
     }

@@ -117,6 +117,7 @@ class EpisodeReader:
             "personas": personas,
             "options": None if options is None else {str(option.choice): option.name for option in options.options},
             "talk": sum(self._spoken.values()),
+            "hearers": self._face.hearers(self._start),
             "end": None if self._end is None else self._end["reason"],
         }
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from llm_coop_envs.errors import RunError
+from llm_coop_envs.page.courses import read_course
 from llm_coop_envs.page.index import LARGE, Index, Taking
 from llm_coop_envs.page.known_runs import KnownRuns
 from llm_coop_envs.policies.llm.journal import read_from
@@ -96,6 +97,14 @@ class Episodes:
                 frame["said"] = [_message(*row) for row in messages[:_SAID]]
                 frame["unsent"] = len(messages) > _SAID
         return frames
+
+    def course(self, name: str, condition: str, seed: int) -> dict[str, Any]:
+        """Its course by round; see `read_course`."""
+        index, *_ = self._ready(name, condition, seed)
+        episode = f"{condition}/{seed}"
+        with index.connect() as table:
+            (text,) = _one(table, "SELECT about FROM episodes WHERE name = ?", episode)
+            return read_course(table, episode, json.loads(text))
 
     def agents(self, name: str, condition: str, seed: int, query: Mapping[str, str]) -> dict[str, Any]:
         """A page of agents.
@@ -185,10 +194,27 @@ class Episodes:
         return {
             **{"number": number, "name": agent, "policy": policy, "persona": persona, "flags": flags, "live": live},
             "choices": json.loads(choices),
-            "said": [{"round": r, "step": s, "agent": a, "text": t, "own": a == number} for r, s, a, t, _ in messages],
+            "said": [
+                {"round": r, "own": speaker == number, **_message(speaker, text, hearers, step)}
+                for r, step, speaker, text, hearers in messages
+            ],
             "calls": [dict(zip(names, call, strict=True)) for call in calls],
             **used,
         }
+
+    def costs(self, run: Run) -> dict[str, tuple[float | None, int]]:
+        """Cost and tokens of a run's episodes, by name; the cost is `None` where no price is known.
+
+        Raises:
+            Indexing: the journal is being read.
+        """
+        index = self._index_of(run)
+        self._take_journal(index)
+        with index.connect() as table:
+            rows = table.execute(
+                "SELECT episode, CASE WHEN COUNT(cost) THEN SUM(cost) END, SUM(tokens) FROM calls GROUP BY episode"
+            )
+            return {episode: (cost, tokens) for episode, cost, tokens in rows}
 
     def call(self, name: str, number: int) -> dict[str, Any]:
         """One question with its answer, from the journal."""

@@ -30,7 +30,7 @@ from llm_coop_envs.storage.lock import FileLock
 from llm_coop_envs.util.fastjson import loads
 from llm_coop_envs.util.opening import DAMAGED, MAX_EPISODE, MAX_TEXT, open_file
 
-FORMAT = 3
+FORMAT = 4
 LARGE = 1 << 20
 """From how many compressed bytes on a process of its own reads them."""
 _COUNTED = 50_000

@@ -6,7 +6,6 @@ Names that come from outside are looked up among what was found, and never becom
 from __future__ import annotations
 
 import contextlib
-import gzip
 import math
 import os
 import socket
@@ -16,17 +15,18 @@ from pathlib import Path
 from typing import Any
 
 from llm_coop_envs.errors import LlmCoopError, RunError
+from llm_coop_envs.page.labels import read_labels
+from llm_coop_envs.page.measured import MeasureReader, summarise
 from llm_coop_envs.runs import control
 from llm_coop_envs.runs.branch import BRANCH
+from llm_coop_envs.runs.failures import summarise_failures
 from llm_coop_envs.runs.folder import Run, open_run
 from llm_coop_envs.storage.files import read_json
 from llm_coop_envs.storage.folder import COMPLETE, INTERRUPTED, MANIFEST, RUNNING
-from llm_coop_envs.storage.parquet import open_table
 from llm_coop_envs.util.keys import scrub
-from llm_coop_envs.util.opening import DAMAGED, MAX_TEXT, open_file, parse_json
+from llm_coop_envs.util.opening import DAMAGED
 
 DEPTH = 3
-_HEADERS_READ = 300
 _LIVE_SECONDS = 0.5
 _COUNTED = ("answers", "prompt_tokens", "completion_tokens", "unpriced", "retries", "filtered")
 
@@ -47,7 +47,7 @@ class KnownRuns:
         self._folder = folder
         self._runs: dict[Path, tuple[tuple[int, int], Run]] = {}
         self._live: dict[Path, tuple[float, dict[str, dict[str, Any]]]] = {}
-        self._headers: dict[Path, list[dict[str, Any]]] = {}
+        self._measured = MeasureReader()
 
     def folders(self) -> dict[str, Path]:
         """The run folders by the names that they have on the page."""
@@ -116,10 +116,9 @@ class KnownRuns:
         counted += [status["counters"] for status in live.values() if status.get("counters")]
         finished = len(run.finished()) if state != COMPLETE else manifest["finished"]
         seconds_left = [one["left"] for one in live.values() if one.get("left") is not None]
-        if live and not seconds_left:
-            seconds_left = _pace(live, finished, run.total)
         return {
             "run": name,
+            **read_labels(run.folder),
             "study": manifest["study"],
             "description": manifest["description"],
             "state": state,
@@ -136,7 +135,7 @@ class KnownRuns:
             },
             "errors": sum(sum((part.get("errors") or {}).values()) for part in counted),
             "calls": sum(part.get("calls") or 0 for part in counted),
-            "rates": self._rates(run, live),
+            "rates": self._measured.rates(run, live),
             "budget": next((session["asking"]["budget"] for session in reversed(sessions) if "asking" in session), {}),
             "live": {part: _session_for_page(status) for part, status in live.items()},
         }
@@ -145,28 +144,23 @@ class KnownRuns:
         """What the page of one run shows beside its summary."""
         run = self.run(name)
         finished = run.finished()
-        measured = self._measures(run)
+        measured = self._measured.read(run)
         conditions = []
         for condition in run.conditions:
             played = [seed for seed in condition.seeds if (condition.name, seed) in finished]
-            rows = [measured[condition.name, seed] for seed in played if (condition.name, seed) in measured]
-            headline = {}
-            for measure in condition.spec.measured.headline:
-                values = [row[measure] for row in rows if isinstance(row.get(measure), int | float)]
-                if values:
-                    mean = math.fsum(values) / len(values)
-                    headline[measure] = {
-                        "mean": mean,
-                        "n": len(values),
-                        "about": condition.spec.measured.define(measure),
-                    }
+            rows = [measured.rows.get((condition.name, seed), {}) for seed in played]
+            headline = {
+                measure: summary
+                for measure in condition.spec.measured.headline
+                if (summary := summarise(condition, measure, rows)) is not None
+            }
             conditions.append(
                 {
                     "name": condition.name,
                     "title": condition.title,
                     "scenario": condition.spec.title,
                     "talk": bool(condition.settings.get("talk")),
-                    "seeds": len(condition.seeds),
+                    "first_seed": condition.seeds[0],
                     "finished": len(played),
                     "policies": sorted(set(condition.policies)),
                     "branch": condition.branch,
@@ -181,6 +175,7 @@ class KnownRuns:
         return {
             **self.summary(name),
             "found": conditions,
+            "unread": measured.unread,
             "branch": branch,
             "sessions": [
                 {
@@ -194,78 +189,36 @@ class KnownRuns:
                 for session in run.manifest["sessions"][-50:]
             ],
             "parts": _parts(run.folder),
-            "mixed": [*run.program_changes(), *(scrub(sentence) for sentence in run.failures().values())],
+            "mixed": [*run.program_changes(), *filter(None, [scrub(summarise_failures(run))])],
         }
 
-    def episodes(self, name: str, condition: str, first: int = 0, count: int = 200) -> dict[str, Any]:
-        """Some episodes of a condition: seed, how far, headline measures."""
+    def episode_rows(self, name: str) -> tuple[list[dict[str, Any]], int]:
+        """All episodes of a run: condition, seed, how far, headline measures, fallbacks; and how many are unread."""
         run = self.run(name)
-        arm = next((arm for arm in run.conditions if arm.name == condition), None)
-        if arm is None:
-            raise RunError(f"{name}: has no condition '{condition}'")
-        playing = {
-            key: progress for live in self.live_of(run.folder).values() for key, progress in live["playing"].items()
-        }
-        measured = self._measures(run)
+        live = self.live_of(run.folder).values()
+        shares = {key: status.get("shares", {}).get(key) for status in live for key in status["playing"]}
+        finished = run.finished()
+        measured = self._measured.read(run)
+        failures = run.failures()
         rows = []
-        for seed in arm.seeds[first : first + count]:
-            is_finished = run.events_path(condition, seed).is_file()
-            row = measured.get((condition, seed), {})
-            state = "finished" if is_finished else "playing" if f"{condition}/{seed}" in playing else "waiting"
-            headline = {m: row[m] for m in arm.spec.measured.headline if row.get(m) is not None}
-            rows.append({"seed": seed, "state": state, "measures": headline})
-        return {"total": len(arm.seeds), "first": first, "rows": rows}
-
-    def _measures(self, run: Run) -> Mapping[tuple[str, int], dict[str, Any]]:
-        """The headline measures of a finished run's episodes."""
-        path = run.folder / "episodes.parquet"
-        if not run.complete or not path.is_file():
-            return {}
-        headlines = {measure for arm in run.conditions for measure in arm.spec.measured.headline}
-        try:
-            with open_table(path) as file:
-                columns = [name for name in file.schema_arrow.names if name in headlines | {"condition", "seed"}]
-                rows = file.read(columns=columns).to_pylist()
-        except (OSError, *DAMAGED) as error:
-            reason = " ".join(str(error).split())  # Arrow's own may have several lines
-            raise RunError(f"{path}: cannot be read ({reason}); 'llm-coop run' makes it anew") from error
-        return {(row["condition"], row["seed"]): row for row in rows}
-
-    def _rates(self, run: Run, live: Mapping[str, dict[str, Any]]) -> dict[str, int]:
-        """How many questions were asked, and how many of them were repaired or fell back so far."""
-        sums = {"asked": 0, "repaired": 0, "fallbacks": 0}
-        path = run.folder / "answers.parquet"
-        if not run.manifest["models"]:
-            return sums
-        if run.complete and path.is_file():
-            if path not in self._headers:
-                with contextlib.suppress(OSError, *DAMAGED), open_table(path) as file:
-                    recorded = [name for name in sums if name in file.schema_arrow.names]
-                    self._headers[path] = file.read(columns=recorded).to_pylist()
-            counts = self._headers.get(path, [])
-        else:
-            counts = [
-                episode_counts
-                for name in sorted(run.finished())[-_HEADERS_READ:]
-                for episode_counts in self._header_counts(run, *name)
-            ]
-            counts += [status["rates"] for status in live.values() if "rates" in status]
-        for episode_counts in counts:
-            for name in sums:
-                sums[name] += episode_counts.get(name) or 0
-        return sums
-
-    def _header_counts(self, run: Run, condition: str, seed: int) -> list[dict[str, Any]]:
-        """The counts in an episode's header."""
-        path = run.events_path(condition, seed)
-        if path not in self._headers:
-            self._headers[path] = []
-            with contextlib.suppress(OSError, *DAMAGED), open_file(path) as raw, gzip.open(raw) as file:
-                header = parse_json(file.readline(MAX_TEXT))
-                self._headers[path] = [
-                    count for answers in header.get("answers", []) for count in answers["calls"].values()
-                ]
-        return self._headers[path]
+        for condition, seed in run.episodes:
+            key, episode = (condition.name, seed), f"{condition.name}/{seed}"
+            counts = measured.counts.get(key, {})
+            states = {"finished": key in finished, "playing": episode in shares, "failed": key in failures}
+            rows.append(
+                {
+                    "condition": condition.name,
+                    "title": condition.title,
+                    "seed": seed,
+                    "state": next((state for state, is_so in states.items() if is_so), "waiting"),
+                    "problem": scrub(failures.get(key, ""))[:500],
+                    "share": shares.get(episode),
+                    "measures": measured.rows.get(key, {}),
+                    "asked": counts.get("asked"),
+                    "fallbacks": counts.get("fallbacks"),
+                }
+            )
+        return rows, measured.unread
 
 
 def _state(run: Run, live: Mapping[str, Mapping[str, Any]]) -> str:
@@ -284,16 +237,6 @@ def _state(run: Run, live: Mapping[str, Mapping[str, Any]]) -> str:
         {session["host"] for session in control.read_sessions(run.folder) if session["host"] != this_host}
     )
     return f"running on {', '.join(elsewhere)}" if elsewhere else INTERRUPTED
-
-
-def _pace(live: Mapping[str, Mapping[str, Any]], finished: int, total: int) -> list[float]:
-    """Seconds that are left at the pace of the session so far."""
-    paces = []
-    for status in live.values():
-        begun = status.get("begun_with")
-        if begun is not None and finished > begun:
-            paces.append((time.time() - status["since"]) / (finished - begun) * (total - finished))
-    return paces
 
 
 def _session_for_page(status: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from llm_coop_envs.errors import RunError
+from llm_coop_envs.errors import LlmCoopError, RunError
+from llm_coop_envs.page.answers import read_cards
+from llm_coop_envs.page.episode_table import all_rows
 from llm_coop_envs.page.episodes import Episodes
 from llm_coop_envs.page.known_runs import KnownRuns
 from llm_coop_envs.runs.folder import Run, open_run
@@ -77,11 +79,10 @@ def _answers(run: Run) -> Iterator[tuple[str, Any]]:
     left_out: list[str] = []
     room_frames, room_calls = MOST_FRAMES, MOST_CALLS
     yield "runs", [{**known_runs.summary(name), "live": {}}]
+    finished = [row for row in all_rows(known_runs, episodes, name)[0] if row["state"] == "finished"]
+    yield question("episodes", run=name), finished
     for condition in run.conditions:
-        listing = known_runs.episodes(name, condition.name, 0, len(condition.seeds))
-        rows = [row for row in listing["rows"] if row["state"] == "finished"]
-        yield question("episodes", run=name, condition=condition.name), {"total": len(rows), "first": 0, "rows": rows}
-        for row in rows:
+        for row in (row for row in finished if row["condition"] == condition.name):
             address = {"run": name, "condition": condition.name, "seed": row["seed"]}
             about = episodes.summarise(name, condition.name, row["seed"])
             yield question("episode", **address), about
@@ -91,6 +92,7 @@ def _answers(run: Run) -> Iterator[tuple[str, Any]]:
                 left_out.append(f"the rounds of {condition.name} {row['seed']}")
                 continue
             yield question("frames", **address), frames
+            yield question("course", **address), episodes.course(name, condition.name, row["seed"])
             if about["players"] > MOST_AGENTS:
                 left_out.append(f"the {count_of(about['players'], 'agent')} of {condition.name} {row['seed']}")
                 continue
@@ -108,12 +110,21 @@ def _answers(run: Run) -> Iterator[tuple[str, Any]]:
             yield question("agents", **address), agents
     if room_calls <= 0:
         left_out.append("some prompts and answers")
-    detail = {**known_runs.detail(name), "live": {}, "parts": []}
+    detail = {**known_runs.detail(name), "live": {}, "parts": [], "report": None}
+    yield question("answers", run=name), _cards(run)
     if left_out:
         others = f" and {len(left_out) - 5} more" if len(left_out) > 5 else ""
         sentence = f"This page had no room for {', '.join(left_out[:5])}{others}; llm-coop view shows them"
         detail["mixed"] = [*detail["mixed"], sentence]
     yield question("run", run=name), detail
+
+
+def _cards(run: Run) -> dict[str, Any]:
+    """The answers, if they can be had: SciPy may not be installed, and an episode be damaged."""
+    try:
+        return read_cards(run)
+    except LlmCoopError as error:
+        return {"cards": [], "note": f"{error}."}
 
 
 def _hashed(text: str) -> str:

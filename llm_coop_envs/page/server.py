@@ -22,10 +22,15 @@ from typing import Any
 from aiohttp import web
 
 from llm_coop_envs.errors import LlmCoopError, RunError
+from llm_coop_envs.page.answers import RunAnswers
+from llm_coop_envs.page.episode_table import list_episodes
 from llm_coop_envs.page.episodes import Episodes, Indexing, integer
 from llm_coop_envs.page.known_runs import KnownRuns
+from llm_coop_envs.page.labels import check_labels, write_labels
+from llm_coop_envs.page.written_report import find_file, report_address
 from llm_coop_envs.runs.control import order
 from llm_coop_envs.util.keys import scrub
+from llm_coop_envs.util.opening import read_file
 
 STATIC = Path(__file__).with_name("static")
 TICK_SECONDS = 1.0
@@ -42,6 +47,12 @@ _HEADERS = {
     "Cache-Control": "no-store",
 }
 
+#: A report may have been written by somebody else: nothing in it runs or loads, and it has no window but its own.
+_REPORT_POLICY = (
+    "sandbox allow-same-origin allow-downloads; default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -51,6 +62,7 @@ class Questions:
     def __init__(self, known_runs: KnownRuns, episodes: Episodes) -> None:
         self.known = known_runs
         self.episodes = episodes
+        self.answers = RunAnswers()
 
     def answer(self, name: str, query: Mapping[str, str]) -> Any:
         """The answer to a question.
@@ -64,15 +76,21 @@ class Questions:
         if name == "runs":
             return self.runs()
         if name == "run":
-            return known_runs.detail(run)
+            detail = known_runs.detail(run)
+            return {**detail, "report": report_address(run, known_runs.run(run).folder)}
         if name == "episodes":
-            some = integer(query, "first", 0), integer(query, "most", 200)
-            return known_runs.episodes(run, query.get("condition", ""), *some)
+            return list_episodes(known_runs, episodes, query)
+        if name == "answers":
+            return self.answers.cards(known_runs.run(run))
+        if name == "versus":
+            return self.answers.versus(known_runs.run(run), known_runs.run(query.get("other", "")))
         if name == "call":
             return episodes.call(run, integer(query, "number"))
         address = run, query.get("condition", ""), integer(query, "seed")
         if name == "episode":
             return episodes.summarise(*address)
+        if name == "course":
+            return episodes.course(*address)
         if name == "frames":
             return episodes.frames(*address, integer(query, "first", 0), min(integer(query, "most", 100), 2000))
         if name == "agents":
@@ -137,7 +155,9 @@ class PageServer:
                 web.get("/{file:[a-z0-9.-]+}", self._file),
                 web.get("/api/live", self._live),
                 web.get("/api/{name:[a-z]+}", self._answer),
+                web.get("/report/{key:[0-9a-f]{16}}/{file:[A-Za-z0-9_./-]+}", self._report),
                 web.post("/api/control", self._control),
+                web.post("/api/notes", self._notes),
             ]
         )
         runner = web.AppRunner(app, access_log=None, logger=_SILENT, handle_signals=False, shutdown_timeout=1.0)
@@ -186,7 +206,8 @@ class PageServer:
             traceback.print_exc(file=sys.stderr)
             response = web.json_response({"error": scrub(f"{type(error).__name__}: {error}")}, status=500)
         if not response.prepared:
-            response.headers.update(_HEADERS)
+            for name, value in _HEADERS.items():
+                response.headers.setdefault(name, value)
         return response
 
     def _check(self, request: web.Request) -> None:
@@ -237,19 +258,45 @@ class PageServer:
         answer = await asyncio.to_thread(self.questions.answer, request.match_info["name"], request.query)
         return web.Response(text=json.dumps(answer), content_type="application/json")
 
+    async def _report(self, request: web.Request) -> web.StreamResponse:
+        """A file of a run's report, looked up among those that are there."""
+        path = await asyncio.to_thread(
+            find_file, self.questions.known, request.match_info["key"], request.match_info["file"]
+        )
+        if path is None:
+            raise web.HTTPNotFound(reason="there is no such report (any more); write it with 'llm-coop report'")
+        content = await asyncio.to_thread(read_file, path)
+        if path.suffix == ".html":
+            headers = {"Content-Security-Policy": _REPORT_POLICY}
+            return web.Response(body=content, content_type="text/html", charset="utf-8", headers=headers)
+        headers = {"Content-Disposition": f'attachment; filename="{path.name}"'}
+        return web.Response(body=content, content_type="application/octet-stream", headers=headers)
+
+    async def _notes(self, request: web.Request) -> web.StreamResponse:
+        """Keep the tags and the note that a person gave a run."""
+        try:
+            body = await request.json()
+            name, labels = str(body["run"]), check_labels(body)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            raise RunError(f"those are no notes ({error}); give run, tags and note") from error
+        return web.json_response(await asyncio.to_thread(write_labels, self._folder_of(name), labels))
+
+    def _folder_of(self, name: str) -> Path:
+        folder = self.questions.known.folders().get(name)
+        if folder is None:
+            raise RunError(f"{name}: there is no such run (any more)")
+        return folder
+
     async def _control(self, request: web.Request) -> web.StreamResponse:
         try:
             body = await request.json()
             what = {"do": body["do"], "most": body.get("most")}
             if what["do"] not in _ORDERS:
                 raise KeyError(what["do"])
-            name = body["run"]
+            name = str(body["run"])
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise RunError(f"that is no order ({error}); there are {', '.join(_ORDERS)}") from error
-        folder = self.questions.known.folders().get(str(name))
-        if folder is None:
-            raise RunError(f"{name}: there is no such run (any more)")
-        answers = await asyncio.to_thread(order, folder, what)
+        answers = await asyncio.to_thread(order, self._folder_of(name), what)
         if not answers:
             raise RunError(f"{name}: nobody plays it now on this machine")
         return web.json_response({"parts": len(answers)})

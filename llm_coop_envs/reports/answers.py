@@ -8,12 +8,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from llm_coop_envs.core.scenario import Row
-from llm_coop_envs.policies.llm.local.models import PACKAGED
 from llm_coop_envs.reports.page_parts import NOTHING, Cell, ReportTable, TableRow, count_text
 from llm_coop_envs.runs.branch import BRANCH
 from llm_coop_envs.runs.folder import Run
 from llm_coop_envs.runs.tables import EpisodeTables
-from llm_coop_envs.runs.unread import INVALID_ABOVE, passes, share_text, why_invalid
+from llm_coop_envs.runs.validity import INVALID_ABOVE, passes, share_text, why_invalid
 from llm_coop_envs.studies.conditions import Condition
 
 # The name under which the scripted server, and scripted answers inside the process, report themselves.
@@ -33,6 +32,8 @@ def _caveat(model: str) -> str:
     """The caveat that follows a model's name wherever it is given; empty for most models."""
     if is_scripted(model):
         return ", not a language model"
+    from llm_coop_envs.policies.llm.local.models import PACKAGED  # loads much, which runs without models do not need
+
     if model in PACKAGED:
         return f"; a real model of {PACKAGED[model].size}, far below those of the papers; no claim about others"
     return ""

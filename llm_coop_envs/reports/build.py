@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -13,11 +14,13 @@ import jinja2
 
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.render.charts.style import need_matplotlib, plotted
+from llm_coop_envs.reports.answer_parts import Answer
 from llm_coop_envs.reports.answers import AnswersSection
 from llm_coop_envs.reports.citation import Paper, entries
 from llm_coop_envs.reports.contrast_tables import contrast_tables
-from llm_coop_envs.reports.contrasts import compare_arms
+from llm_coop_envs.reports.contrasts import Contrast, compare_arms
 from llm_coop_envs.reports.data import Filed, data_files, episode_rows, file_tables, run_versions
+from llm_coop_envs.reports.headline import headline_answers
 from llm_coop_envs.reports.measure_tables import measures_table, talk_tables
 from llm_coop_envs.reports.methods import (
     condition_text,
@@ -30,18 +33,21 @@ from llm_coop_envs.reports.methods import (
     shared_switches,
     switched_text,
 )
-from llm_coop_envs.reports.page_parts import ReportTable
+from llm_coop_envs.reports.page_parts import ReportTable, count_text
 from llm_coop_envs.reports.published_measures import published_tables
 from llm_coop_envs.reports.run_sections import read_run
 from llm_coop_envs.reports.section import Drawing, ScenarioSection
+from llm_coop_envs.reports.small_picture import small_picture
 from llm_coop_envs.runs.branch import BRANCH
 from llm_coop_envs.runs.failures import count_there
 from llm_coop_envs.runs.folder import STUDY, Run, open_run
-from llm_coop_envs.runs.unread import INVALID_ABOVE
+from llm_coop_envs.runs.validity import INVALID_ABOVE
 from llm_coop_envs.storage.files import write_whole
 from llm_coop_envs.studies.families import Primary
 from llm_coop_envs.util.paths import StrPath
 
+#: The answers that the first screen shows with a picture each; others open.
+MOST_CARDS = 4
 PAGE, CITATION, ANSWERS = "index.html", "citation.bib", "answers"
 T = TypeVar("T")
 
@@ -49,6 +55,15 @@ T = TypeVar("T")
 def write_report(
     folder: StrPath, out: StrPath | None = None, *, partial: bool = False, invalid_above: float = INVALID_ABOVE
 ) -> Path:
+    """Write the report on a run; as `write_report_with_answers`, which also returns its answers."""
+    return write_report_with_answers(
+        Path(folder), None if out is None else Path(out), partial=partial, invalid_above=invalid_above
+    )[0]
+
+
+def write_report_with_answers(
+    folder: StrPath, out: StrPath | None = None, *, partial: bool = False, invalid_above: float = INVALID_ABOVE
+) -> tuple[Path, list[Answer]]:
     """Write the report on a run.
 
     Args:
@@ -59,7 +74,7 @@ def write_report(
             which a condition is marked invalid.
 
     Returns:
-        The path of the page.
+        The path of the page, and the answers on its first screen.
 
     Raises:
         RunError: there is no run, it is not complete, it is damaged, or nothing can be written.
@@ -80,10 +95,11 @@ def write_report(
     if not 0 <= invalid_above <= 1:
         raise RunError(f"--invalid-above {invalid_above}: must be a share between 0 and 1")
     sections, answers = read_run(run, invalid_above)
-    for section in sections:
-        section.source = run.manifest.get("source", "")
+    invalid = {} if answers is None else answers.invalid
+    contrasts = compare_arms(sections, run.manifest["measures"], invalid, Primary.from_manifest(run.manifest))
+    headline = headline_answers(sections, contrasts, run.manifest["measures"], invalid)
     drawings = {section.scenario.name: section.drawings() for section in sections}
-    tables = file_tables(_tables(run, sections, answers), episode_rows(sections))
+    tables = file_tables(report_tables(run, sections, answers, contrasts), episode_rows(sections))
     command = ["llm-coop", "report", str(folder), *([] if out is None else ["-o", str(out)])]
     command += ["--partial"] if partial else []
     command += [] if invalid_above == INVALID_ABOVE else ["--invalid-above", f"{invalid_above:g}"]
@@ -104,25 +120,27 @@ def write_report(
         answers,
         drawings=drawings,
         tables=tables,
+        headline=headline,
         papers=papers,
         cited=citations,
         again=[*_branched(run), shlex.join(command)],
         faults=[*run.program_changes(), *changed],
     )
     write_whole(page, html.encode())
-    return page
+    return page, headline
 
 
 def _flatten(groups: Mapping[str, Iterable[T]]) -> list[T]:
     return [member for group in groups.values() for member in group]
 
 
-def _tables(
-    run: Run, sections: Sequence[ScenarioSection[Any]], answers: AnswersSection | None
+def report_tables(
+    run: Run,
+    sections: Sequence[ScenarioSection[Any]],
+    answers: AnswersSection | None,
+    contrasts: Sequence[Contrast],
 ) -> dict[str, list[ReportTable]]:
     """All tables of the page: of each scenario its own, then its measures, then those about the models."""
-    invalid = {} if answers is None else answers.invalid
-    contrasts = compare_arms(sections, run.manifest["measures"], invalid, Primary.from_manifest(run.manifest))
     tables: dict[str, list[ReportTable]] = {}
     for section in sections:
         name, measures = section.scenario.name, measures_table(section, run.manifest["measures"])
@@ -170,6 +188,7 @@ def _render_page(
         lstrip_blocks=True,
     )
     manifest = run.manifest
+    question, more = first_sentence(manifest["description"])
     style = "\n" + (Path(__file__).parent / "page.css").read_text(encoding="utf-8").rstrip("\n") + "\n"
     all_drawings = _flatten(drawings)
     rows = [row for filed in _flatten(tables) for row in filed.table.rows]
@@ -190,12 +209,48 @@ def _render_page(
         conditions=_condition_rows(run, sections, answers),
         switches=[line for section in sections for line in _switches(run, section)],
         methods=methods(run, sections, answers),
+        cards=MOST_CARDS,
+        question=question,
+        more=more,
+        pictures=[small_picture(answer) for answer in texts["headline"]],
+        marked=any(arm.published for answer in texts["headline"] for arm in answer.arms),
+        clustered=any(condition.cluster for condition in run.conditions),
+        played_text=f"{count_text(len(run.conditions), 'condition')}, {count_text(len(run.finished()), 'episode')}",
+        contents={section.scenario.name: _contents(section, drawings, tables) for section in sections},
+        definitions={
+            name: text
+            for section in sections
+            for name in dict.fromkeys(name for arm in section.conditions for row in arm.metrics for name in row)
+            if (text := section.define(name))
+        },
         versions=run_versions(run),
         study_text=run.study_text,
         policy=f"default-src 'none'; img-src data:; style-src 'sha256-{_sha256(style)}'",
         style=style,
         **texts,
     )
+
+
+def first_sentence(text: str) -> tuple[str, str]:
+    """Divide a text behind its first sentence; "Wu et al. 2024" ends none."""
+    end = re.search(r"(?<=\.)\s+(?=[A-Z])", text)
+    return (text, "") if end is None else (text[: end.start()], text[end.end() :])
+
+
+def _contents(
+    section: ScenarioSection[Any],
+    drawings: Mapping[str, Sequence[Drawing]],
+    tables: Mapping[str, Sequence[Filed]],
+) -> str:
+    """What a scenario's part of the page holds, in words."""
+    name = section.scenario.name
+    own_tables = [filed for part in (name, f"{name}_measures", f"{name}_talk") for filed in tables[part]]
+    counts = (
+        count_text(len(drawings[name]), "figure"),
+        count_text(len(own_tables), "table"),
+        count_text(len(section.excerpts()), "excerpt"),
+    )
+    return ", ".join(text for text in counts if not text.startswith("0 "))
 
 
 def _switches(run: Run, section: ScenarioSection[Any]) -> list[tuple[str, str]]:

@@ -23,7 +23,7 @@ from llm_coop_envs.statistics.power import MOST_SIMULATED, pairs_needed
 POWERS = (0.8, 0.9)
 #: The fewest pairs from which the number of pairs of another study is computed.
 FEWEST_IN_PILOT = 3
-_HOW_TO_READ = (
+HOW_TO_READ = (
     "The unit is the episode; episodes with the same seed are pairs, and the columns of the two arms hold pairs alone. "
     "Difference: mean over the pairs, with its 95 % interval by Student's t. Effect size: mean over standard deviation "
     "of the differences (Cohen's d_z), with its 95 % interval by the noncentral t distribution; a dash if they do not "
@@ -119,12 +119,12 @@ def _contrast_table(
         is_first_of_family: explain what the family holds.
     """
     rows = [
-        _row(contrast, test, test.measure, _definition(contrast, test), p)
+        contrast_row(contrast, test, test.measure, measure_definition(contrast, test), p)
         for test, p in zip(contrast.comparisons, contrast.adjusted, strict=True)
         if test.interval is not None
     ]
     rows += [
-        _row(contrast, test, f"{test.measure}, without flagged choices", "", None)
+        contrast_row(contrast, test, f"{test.measure}, without flagged choices", "", None)
         for test in contrast.without_flagged
         if test.interval is not None
     ]
@@ -137,9 +137,10 @@ def _contrast_table(
         else contrast_text(contrast, family),
         head=["measure", first, second, "difference", "effect size", "pairs", "p", "p, Holm"],
         rows=rows,
+        brief=True,
         notes=[
             arms_note(contrast.first, contrast.second),
-            *([_HOW_TO_READ] if is_first else []),
+            *([HOW_TO_READ] if is_first else []),
             *([cluster_note(contrast)] if contrast.first.condition.cluster else []),
             *([family_note(family)] if is_first_of_family and family_tests(family) else []),
             *contrast.section.flag_notes(),
@@ -147,14 +148,15 @@ def _contrast_table(
     )
 
 
-def _definition(contrast: Contrast, test: Comparison) -> str:
+def measure_definition(contrast: Contrast, test: Comparison) -> str:
     """The definition of a measure; what it equals in every episode is said first."""
     twin = contrast.twins.get(test.measure)
     equal = f"Equal to {twin} in every episode, and one test with it. " if twin else ""
     return equal + contrast.section.define(test.measure)
 
 
-def _row(contrast: Contrast, test: Comparison, name: str, below: str, adjusted: float | None) -> TableRow:
+def contrast_row(contrast: Contrast, test: Comparison, name: str, below: str, adjusted: float | None) -> TableRow:
+    """A row on one measure of two arms: their means, the difference, the effect size, the pairs and the tests."""
     return TableRow(
         name=name,
         below=below,

@@ -200,7 +200,9 @@ def arms_note(first: PlayedCondition[Any], second: PlayedCondition[Any]) -> str:
     return f"The two differ in: {', '.join(names)}. The difference is that of all of these together."
 
 
-def _partings(first: PlayedCondition[Any], second: PlayedCondition[Any]) -> dict[int, tuple[int, str] | None] | None:
+def find_partings(
+    first: PlayedCondition[Any], second: PlayedCondition[Any]
+) -> dict[int, tuple[int, str] | None] | None:
     """Where nature's draws part in each pair; `None` if they are not recorded in some."""
     other = dict(zip(second.seeds, second.nature, strict=True))
     draws = [(seed, drawn, other[seed]) for seed, drawn in zip(first.seeds, first.nature, strict=True) if seed in other]
@@ -214,7 +216,7 @@ def _partings(first: PlayedCondition[Any], second: PlayedCondition[Any]) -> dict
 
 def _agree(first: PlayedCondition[Any], second: PlayedCondition[Any], before: int | None = None) -> bool | None:
     """Whether nature drew the same in every pair, before a round if one is named; `None` if it is not recorded."""
-    partings = _partings(first, second)
+    partings = find_partings(first, second)
     if partings is None:
         return None
     return all(place is None or (before is not None and place[0] >= before) for place in partings.values())
@@ -222,7 +224,7 @@ def _agree(first: PlayedCondition[Any], second: PlayedCondition[Any], before: in
 
 def _parting_text(first: PlayedCondition[Any], second: PlayedCondition[Any]) -> str:
     """Say, after a sentence, where nature's draws part; that they are not recorded; or nothing if they agree."""
-    partings = _partings(first, second)
+    partings = find_partings(first, second)
     if partings is None:
         return " Whether nature drew the same in both is not recorded."
     places = [(place, seed) for seed, place in partings.items() if place is not None]

@@ -32,6 +32,7 @@ from llm_coop_envs.util.quoting import table_cell
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from matplotlib.figure import Figure
 
 PACKAGE = "datapackage.json"
 CONFIGURATION = "configuration.yaml"
@@ -104,14 +105,19 @@ class Filed:
             "column": self.table.head[1 + column_index],
             "text": cell.text,
             "about": cell.below,
-            "value": number.mean if isinstance(number, Interval) else _number(cell.text) if number is None else number,
+            "value": number.mean
+            if isinstance(number, Interval)
+            else number_in(cell.text)
+            if number is None
+            else number,
             **{name: getattr(number, name) if has_interval else None for name in ("low", "high", "n")},
             "conditions": " ".join(conditions) or None,
             "episodes": self.rows_of(conditions) or None,
         }
 
 
-def _number(text: str) -> float | None:
+def number_in(text: str) -> float | None:
+    """The number that a text is; `None` for any other text."""
     try:
         return float(text.replace(",", ""))
     except ValueError:
@@ -178,9 +184,7 @@ def data_files(
     run_tables = _run_tables(run, _arms(sections), intact)
     page_tables = {filed.file: as_table(filed.cells(), CELLS) for filed in tables if filed.table.rows}
     figure_tables = {
-        f"{drawing.name}.csv": as_table(rows, PLOTTED)
-        for drawing in drawings
-        if (rows := [_plain(row) for row in plotted(drawing.figure)])
+        f"{drawing.name}.csv": numbers for drawing in drawings if (numbers := plotted_table(drawing.figure))
     }
     columns = {name: table.column_names for name, table in run_tables.items()}
     book = [
@@ -198,7 +202,7 @@ def data_files(
     files, resources = {}, []
     for name, book_name, table in csv_files:
         fields = [_field(column, meanings.get((book_name, column.name), "")) for column in table.schema]
-        files[name] = _csv(table)
+        files[name] = csv_bytes(table)
         resources.append(_resource(name, files[name], "csv", fields))
     for name, text in ((STUDY, run.study_text), (CONFIGURATION, _configuration(run))):
         files[name] = text.encode()
@@ -237,6 +241,12 @@ def _episode_metrics(run: Run, arm: PlayedCondition[Any]) -> list[Row]:
     return rows
 
 
+def plotted_table(figure: Figure) -> pa.Table | None:
+    """The numbers in a figure, with the columns of `PLOTTED`; `None` if it has none."""
+    rows = [_plain(row) for row in plotted(figure)]
+    return as_table(rows, PLOTTED) if rows else None
+
+
 def _plain(row: Row) -> Row:
     """A row of plotted data with plain numbers, and `None` in place of NaN."""
     return {
@@ -249,7 +259,8 @@ def _book_rows(table: str, columns: Mapping[str, str]) -> list[Row]:
     return [{"table": table, "column": name, "meaning": meaning, "unit": ""} for name, meaning in columns.items()]
 
 
-def _csv(table: pa.Table) -> bytes:
+def csv_bytes(table: pa.Table) -> bytes:
+    """A table as a CSV file: formulas neutralised, yes and no as `TRUE` and `FALSE`, a missing value as nothing."""
     import pyarrow as pa
     from pyarrow import csv
 
@@ -257,7 +268,7 @@ def _csv(table: pa.Table) -> bytes:
         if pa.types.is_nested(field.type):  # paths of prices, which CSV has no form for
             texts = [None if value is None else json.dumps(value) for value in table.column(index).to_pylist()]
             table = table.set_column(index, field.name, pa.array(texts, pa.string()))
-        elif pa.types.is_string(field.type):
+        elif pa.types.is_string(field.type) or pa.types.is_boolean(field.type):
             cells = [table_cell(value) for value in table.column(index).to_pylist()]
             table = table.set_column(index, field.name, pa.array(cells, pa.string()))
     out = io.BytesIO()

@@ -10,19 +10,27 @@ from typing import Any, NoReturn
 
 from llm_coop_envs.core.registry import scenarios
 from llm_coop_envs.errors import RunError, SettingsError
+from llm_coop_envs.render.charts.sizes import column_width, read_width
 from llm_coop_envs.render.charts.style import FORMATS, need_matplotlib, picture
 from llm_coop_envs.reports import grids
+from llm_coop_envs.reports.apart import draw_apart
+from llm_coop_envs.reports.contrasts import Contrast, compare_arms
 from llm_coop_envs.reports.conversation import draw_conversation
+from llm_coop_envs.reports.data import csv_bytes, plotted_table
+from llm_coop_envs.reports.effects import draw_effects
 from llm_coop_envs.reports.embedding import Embed
 from llm_coop_envs.reports.run_sections import new_section, read_run
 from llm_coop_envs.reports.section import FigureKind, NotDrawn, ScenarioSection
 from llm_coop_envs.runs.folder import open_run
 from llm_coop_envs.storage.files import write_whole
+from llm_coop_envs.studies.families import Primary
 from llm_coop_envs.util.checks import suggestion
 from llm_coop_envs.util.paths import StrPath
 from llm_coop_envs.util.references import load
 
 CAPTIONS = "captions.md"
+#: How conditions are drawn: in one panel, or side by side.
+OVERLAID, APART = ARRANGEMENTS = ("overlaid", "apart")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,7 +42,7 @@ class FolderKind:
         fits: tells whether a folder is of this kind.
         about_figures: gives a few words on each figure that such folders may have, by the figure's name.
         read: reads a folder and gives its figures and the number of episodes that it lacks. It takes the options of the
-            conversation, `embed` and `method`.
+            conversation, `embed` and `method`, and which `conditions` are drawn in what way, `conditions` and `arms`.
     """
 
     holds: str
@@ -73,8 +81,11 @@ def draw_figures(
     formats: Sequence[str] = ("png", "pdf"),
     embed: Embed | None = None,
     method: str = "TF-IDF",
+    width: str = "",
+    conditions: str = OVERLAID,
+    arms: Sequence[str] = (),
 ) -> DrawnFigures:
-    """Draw the figures of a run, each as a file in every format, with their captions in `captions.md`.
+    """Draw the figures of a run, each as a file in every format with its numbers as CSV, and captions in `captions.md`.
 
     Args:
         folder: a run folder of `llm-coop run`, or a folder with Q-learning sessions.
@@ -83,10 +94,13 @@ def draw_figures(
         formats: some of `png`, `pdf`, `svg`.
         embed: makes vectors of messages; TF-IDF by default.
         method: the name of that method in captions.
+        width: the width of every figure, such as `"3.3in"` or `"84mm"` for a journal's column; empty for their own.
+        conditions: `"overlaid"` in one panel, or `"apart"`, side by side.
+        arms: the names of the conditions to draw; all by default.
 
     Raises:
         RunError: there is no run, it is damaged or empty, or nothing can be written.
-        SettingsError: there is no such figure or format.
+        SettingsError: there is no such figure, format, width, arrangement or condition.
         MissingExtra: matplotlib is not installed.
     """
     about_figures = known_figures()
@@ -96,10 +110,15 @@ def draw_figures(
     for form in formats:
         if form not in FORMATS:
             raise SettingsError("format", form, f"is no format; known are {', '.join(FORMATS)}")
+    if conditions not in ARRANGEMENTS:
+        raise SettingsError("conditions", conditions, f"must be {' or '.join(ARRANGEMENTS)}")
+    inches = read_width(width) if width else None
     need_matplotlib()
     folder = Path(folder)
     kind = next(kind for kind in folder_kinds() if kind.fits(folder))
-    figure_kinds, missing = kind.read(folder, embed=embed, method=method)
+    if arms and kind is not _STUDY:
+        raise SettingsError("arm", arms[0], f"names a condition of a study, and the folder holds {kind.holds}")
+    figure_kinds, missing = kind.read(folder, embed=embed, method=method, conditions=conditions, arms=arms)
     figures = {figure.name: figure for figure in figure_kinds}
     out = Path(out or folder / "figures")
     drawn: dict[str, list[str]] = {}
@@ -107,7 +126,8 @@ def draw_figures(
     captions = [f"# Figures of {folder.resolve().name}\n"]
     for name in only or dict.fromkeys([*figures, *about_figures]):
         try:
-            drawings = figures[name].draw() if name in figures else _refuse(name, kind)
+            with column_width(inches):
+                drawings = figures[name].draw() if name in figures else _refuse(name, kind)
         except NotDrawn as reason:
             not_drawn[name] = str(reason)
             continue
@@ -115,6 +135,8 @@ def draw_figures(
             for form in formats:
                 write_whole(out / f"{drawing.name}.{form}", picture(drawing.figure, form))
             captions.append(f"**{drawing.name}**: {drawing.caption}\n")
+            if numbers := plotted_table(drawing.figure):
+                write_whole(out / f"{drawing.name}.csv", csv_bytes(numbers))
         drawn[name] = [drawing.name for drawing in drawings]
     if drawn:
         write_whole(out / CAPTIONS, "\n".join(captions).encode())
@@ -130,28 +152,50 @@ def _refuse(name: str, kind: FolderKind) -> NoReturn:
 
 
 def _study_figures(
-    sections: Sequence[ScenarioSection[Any]], embed: Embed | None = None, method: str = ""
+    sections: Sequence[ScenarioSection[Any]],
+    embed: Embed | None = None,
+    method: str = "",
+    contrasts: Sequence[Contrast] = (),
+    conditions: str = OVERLAID,
 ) -> list[FigureKind]:
     """Each scenario's own figures, and those that all scenarios have."""
     seeds = functools.partial(grids.draw_seeds, sections)
     temperature = functools.partial(grids.draw_temperature, sections)
     talk = functools.partial(draw_conversation, sections, embed, method)
+    effects = functools.partial(draw_effects, contrasts)
+    own_figures = draw_apart if conditions == APART else lambda section: section.figures()
     return [
-        *(figure for section in sections for figure in section.figures()),
+        *(figure for section in sections for figure in own_figures(section)),
+        FigureKind(name="effects", about="compared conditions, pair by pair, and their differences", draw=effects),
         FigureKind(name="seeds", about="one run each, by condition and seed", draw=seeds),
         FigureKind(name="temperature", about="conditions by the temperature of their models", draw=temperature),
         FigureKind(name="conversation", about="what was said, by round, in a plane", draw=talk),
     ]
 
 
-def _read_study(folder: Path, *, embed: Embed | None, method: str) -> tuple[list[FigureKind], int]:
+def _read_study(
+    folder: Path, *, embed: Embed | None, method: str, conditions: str, arms: Sequence[str]
+) -> tuple[list[FigureKind], int]:
     run = open_run(folder)
-    sections, _ = read_run(run)
-    for section in sections:
-        section.source = run.manifest.get("source", "")
+    known = [condition.name for condition in run.conditions]
+    for name in arms:
+        if name not in known:
+            raise SettingsError("arm", name, f"is no condition of this run; {suggestion(name, known)}")
+    sections, answers = read_run(run)
     if not sections:
         raise RunError(f"{folder}: holds no finished episode yet; run the study first")
-    return _study_figures(sections, embed, method), run.total - len(run.finished())
+    invalid = {} if answers is None else answers.invalid
+    # Families of tests are those of the whole study, whatever is drawn of it.
+    contrasts = compare_arms(sections, run.manifest["measures"], invalid, Primary.from_manifest(run.manifest))
+    if arms:
+        contrasts = [contrast for contrast in contrasts if set(contrast.names) <= set(arms)]
+        limited = [
+            section.limit_to([a for a in section.conditions if a.condition.name in arms]) for section in sections
+        ]
+        sections = [section for section in limited if section.conditions]
+        if not sections:
+            raise RunError(f"{folder}: holds no finished episode of {', '.join(arms)} yet")
+    return _study_figures(sections, embed, method, contrasts, conditions), run.total - len(run.finished())
 
 
 def _about_study_figures() -> dict[str, str]:

@@ -184,13 +184,17 @@ def _players_paragraph(run: Run, sections: Sequence[ScenarioSection[Any]], answe
     if answers is not None:
         packs = dict.fromkeys(text for condition in run.conditions if (text := prompts_text(run, condition)))
         paragraph += f" Models as their servers report them: {', '.join(answers.models)}. Prompts: {' / '.join(packs)}."
+    return " ".join(filter(None, (paragraph, unasked_text(run, answers))))
+
+
+def unasked_text(run: Run, answers: AnswersSection | None) -> str:
+    """Say that no language model was asked; empty if one was."""
+    kinds: Mapping[str, str] = run.manifest["policies"]
     if all(kind == "scripted" for kind in kinds.values()):
-        paragraph += " Scripted policies follow fixed rules; no language model was asked."
-    elif answers is not None and answers.scripted:
-        paragraph += " A scripted server gave all answers by fixed rules; no language model was asked."
-    elif not any(name.startswith(LLM) for name in kinds):
-        paragraph += " No language model was asked."
-    return paragraph
+        return "Scripted policies follow fixed rules; no language model was asked."
+    if answers is not None and answers.scripted:
+        return "A scripted server gave all answers by fixed rules; no language model was asked."
+    return "" if any(name.startswith(LLM) for name in kinds) else "No language model was asked."
 
 
 _RULINGS = {"logged": "took note of", "sent_back": "sent back", "stopped": "stopped", "fined": "fined"}

@@ -65,6 +65,7 @@ class ReportTable:
         notes: notes below it, with sources.
         lead: a paragraph above it on what was found.
         columns: the condition of each column but the first, where columns are conditions.
+        brief: whether definitions of measures are left to another table, and shown here where a pointer rests.
     """
 
     title: str
@@ -73,6 +74,7 @@ class ReportTable:
     notes: Sequence[str] = ()
     lead: str = ""
     columns: Sequence[str] = ()
+    brief: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

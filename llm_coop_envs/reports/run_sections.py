@@ -14,8 +14,8 @@ from llm_coop_envs.reports.page_parts import excerpt
 from llm_coop_envs.reports.played import PlayedCondition
 from llm_coop_envs.reports.section import ScenarioSection
 from llm_coop_envs.runs.folder import Run
-from llm_coop_envs.runs.tables import read_episodes
-from llm_coop_envs.runs.unread import INVALID_ABOVE
+from llm_coop_envs.runs.tables import EpisodeTables, read_episodes
+from llm_coop_envs.runs.validity import INVALID_ABOVE
 from llm_coop_envs.studies.conditions import Condition
 from llm_coop_envs.util.references import load
 
@@ -30,7 +30,7 @@ def new_section(scenario: Scenario) -> ScenarioSection[Any]:
 
 
 def read_run(
-    run: Run, invalid_above: float = INVALID_ABOVE
+    run: Run, invalid_above: float = INVALID_ABOVE, *, for_figures: bool = True
 ) -> tuple[list[ScenarioSection[Any]], AnswersSection | None]:
     """Read every finished episode of a run.
 
@@ -38,6 +38,7 @@ def read_run(
         run: the run.
         invalid_above: the share of a model's decisions that fell back, or of its answers that were unreadable, above
             which a condition is marked invalid.
+        for_figures: keep what figures and tables of the scenario need of each episode; measures are always kept.
 
     Returns:
         A section for each scenario with finished episodes, in the study's order, and the section on the models that
@@ -47,6 +48,8 @@ def read_run(
         RunError: an episode's file is damaged.
     """
     sections = {condition.scenario: new_section(condition.spec) for condition in run.conditions}
+    for section in sections.values():
+        section.source = run.manifest.get("source", "")
     answers = AnswersSection(run, invalid_above)
     colors = {}
     for name in sections:
@@ -60,7 +63,7 @@ def read_run(
             arms[condition.name] = PlayedCondition(condition=condition, who=played_by, color=colors[condition.name])
             section.conditions.append(arms[condition.name])
         arm = arms[condition.name]
-        arm.add(episode, section.read)
+        arm.add(episode, section.read if for_figures else _read_nothing)
         messages = [event for event in episode.by_type["message"] if event["text"].strip()]
         arm.said.append([(event["round"], event["text"]) for event in messages])
         arm.excerpt = arm.excerpt or excerpt(episode)
@@ -71,6 +74,10 @@ def read_run(
         )
         arm.end(played_by, answers.invalid.get(name, ""))
     return [section for section in sections.values() if section.conditions], answers if answers.rows else None
+
+
+def _read_nothing(episode: EpisodeTables) -> None:
+    """Stand in for a section's `read` where nothing is drawn."""
 
 
 def colours(conditions: Sequence[Condition]) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import copy
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -143,6 +144,12 @@ class ScenarioSection(ABC, Generic[E]):
             temperature: the temperature of their models.
         """
 
+    def limit_to(self, arms: Sequence[PlayedCondition[E]]) -> ScenarioSection[E]:
+        """The same section of some arms alone."""
+        section = copy.copy(self)
+        section.conditions = list(arms)
+        return section
+
     def drawings(self) -> list[Drawing]:
         """Draw the scenario's own figures, without those that need data that the run does not hold."""
         drawings: list[Drawing] = []
@@ -182,6 +189,16 @@ class ScenarioSection(ABC, Generic[E]):
         """The definition of a measure; empty if it has none."""
         panel_measures = getattr(load(self.scenario.after), "about", {})
         return self.scenario.measured.define(name) or panel_measures.get(name) or EVERY_EPISODE.get(name, "")
+
+    def published_values(self, condition: Condition, measure: str) -> list[tuple[str, float]]:
+        """Titles and values of published numbers of a measure in the game of a condition, of the study's own source."""
+        return [
+            (entry["title"], entry["value"])
+            for entry in self.scenario.published.get("measures", ())
+            if entry.get("measure") == measure
+            and comparable(condition, entry)
+            and concerns(entry, self.source, condition.name)
+        ]
 
     def flag_notes(self) -> list[str]:
         """A note on the rows and columns without flagged choices; none if no choice was flagged."""

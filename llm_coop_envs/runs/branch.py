@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.runs.episode import play_episode
-from llm_coop_envs.runs.folder import Run, check_prompts, describe_models, make_run, open_run, study_of
+from llm_coop_envs.runs.folder import Run, check_prompts, make_run, open_run, study_of
+from llm_coop_envs.runs.manifest import describe_models
 from llm_coop_envs.studies.arms import read_arms
 from llm_coop_envs.studies.conditions import Condition
 from llm_coop_envs.studies.players import may_learn

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from llm_coop_envs.policies.llm.chat import Chat
     from llm_coop_envs.policies.population import People
 
+#: The type of the record that an episode's file begins with.
+EPISODE = "episode"
+
 
 @dataclass(frozen=True, kw_only=True)
 class PlayedEpisode:
@@ -205,3 +208,12 @@ def episode_randomness(study_seed: int, streams: str, seed: int) -> np.random.Se
     digest = hashlib.sha256(streams.encode()).digest()
     name_words = np.frombuffer(digest[:16], dtype="<u4").tolist()
     return np.random.SeedSequence([study_seed, *name_words, seed])
+
+
+def is_episode(header: Any, events: list[Any]) -> bool:
+    """Whether records are a whole episode."""
+    if not isinstance(header, dict) or not events or not all(isinstance(event, dict) for event in events):
+        return False
+    if not isinstance(header.get("policies"), dict) or not isinstance(header.get("program", {}), dict):
+        return False
+    return (header.get("type"), events[-1].get("type")) == (EPISODE, "end")

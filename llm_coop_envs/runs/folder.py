@@ -10,6 +10,7 @@ episodes.parquet, rounds_<scenario>.parquet, messages.parquet   made from the ev
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
 import time
@@ -17,12 +18,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from llm_coop_envs.core.scenario import Event
-from llm_coop_envs.core.settings import plain
 from llm_coop_envs.errors import RunError
-from llm_coop_envs.runs.episode import PlayedEpisode
+from llm_coop_envs.runs.episode import EPISODE, PlayedEpisode, is_episode
 from llm_coop_envs.runs.manifest import PLAYER, SHAPE
 from llm_coop_envs.runs.provenance import merge_programs, program_of, program_title
 from llm_coop_envs.storage.files import fingerprint, pack_lines, read_lines, read_lines_and_fingerprint, write_whole
@@ -31,16 +31,19 @@ from llm_coop_envs.storage.lock import lock_folder
 from llm_coop_envs.storage.manifest import is_file_name
 from llm_coop_envs.studies.conditions import Condition
 from llm_coop_envs.studies.families import Primary
-from llm_coop_envs.studies.players import asks_a_model, describe_model, policy_label
+from llm_coop_envs.studies.players import asks_a_model, policy_label
 from llm_coop_envs.studies.study import Study
 from llm_coop_envs.util.opening import DAMAGED, read_file
 from llm_coop_envs.util.paths import StrPath
+from llm_coop_envs.util.references import load
 from llm_coop_envs.util.shapes import check_shape
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 EPISODE_FORMAT = 2
 #: The longest name of a condition, which is part of the names of files.
 MAX_NAME = 200
-EPISODE = "episode"
 STUDY = "study.yaml"
 FAILURES = "failures"
 
@@ -88,9 +91,39 @@ class Run(RunFolder):
         return [(condition, seed) for condition in self.conditions for seed in condition.seeds]
 
     @property
+    def span(self) -> tuple[str, str]:
+        """When the first session began, and when the last one that has ended did, as ISO times."""
+        sessions = self.manifest["sessions"]
+        began = sessions[0]["started"] if sessions else "1970-01-01T00:00:00+00:00"
+        return began, next((session["ended"] for session in reversed(sessions) if session["ended"]), began)
+
+    @property
     def total(self) -> int:
         """The number of episodes of the study."""
         return sum(len(c.seeds) for c in self.conditions)
+
+    @property
+    def content_hash(self) -> str:
+        """A SHA-256 that names what was played, whatever the order of its finished episodes.
+
+        In the folder, `sha256sum $(find events -name '*.jsonl.gz' | LC_ALL=C sort) | sha256sum` gives it, too.
+        """
+        recorded = {**self.manifest["files"], **self.unrecorded_files()}
+        names = sorted(self.events_name(*episode) for episode in self.finished())
+        lines = "".join(f"{recorded[name].partition(' ')[2]}  {name}\n" for name in names)
+        return hashlib.sha256(lines.encode()).hexdigest()
+
+    def table(self, name: str) -> pd.DataFrame:
+        """A table of the run's report with its numbers unrounded, such as `run.table("comparisons")`.
+
+        Args:
+            name: a name that `llm-coop table RUN` lists, or the beginning of a single one.
+
+        Raises:
+            SettingsError: the run has no such table.
+            MissingExtra: pandas is not installed, or what statistics need.
+        """
+        return load("llm_coop_envs.reports.run_tables:make_frame")(self, name)
 
     def events_path(self, condition: str, seed: int) -> Path:
         """The file of an episode's events, which need not be there yet."""
@@ -235,15 +268,6 @@ class Run(RunFolder):
         return self.fingerprints(path)
 
 
-def is_episode(header: Any, events: list[Any]) -> bool:
-    """Whether records are a whole episode."""
-    if not isinstance(header, dict) or not events or not all(isinstance(event, dict) for event in events):
-        return False
-    if not isinstance(header.get("policies"), dict) or not isinstance(header.get("program", {}), dict):
-        return False
-    return (header.get("type"), events[-1].get("type")) == (EPISODE, "end")
-
-
 def open_run(folder: StrPath) -> Run:
     """Open a study's run folder, as `RunFolder.open`."""
     return Run.open(folder)
@@ -287,18 +311,6 @@ def study_of(run: Run, *, reached: bool = True) -> Study:
         settles=tuple(manifest.get("settles", ())),
         primary=Primary.from_manifest(manifest),
     )
-
-
-def describe_models(study: Study) -> list[dict[str, Any]]:
-    """The records of the language models in a study's seats: settings, prompt pack with its hash, token counter."""
-    descriptions: list[dict[str, Any]] = []
-    played = {condition.scenario for condition in study.conditions}
-    for player in study.models:
-        description = {"policy": player.policy, "options": plain(player.options)}
-        description.update(describe_model(player.policy, player.options, played))
-        if description not in descriptions:
-            descriptions.append(description)
-    return descriptions
 
 
 def make_run(study: Study, folder: Path, models: Sequence[dict[str, Any]] = (), **extra: Any) -> Run:

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 from types import NoneType
+from typing import Any
+
+from llm_coop_envs.core.settings import plain
+from llm_coop_envs.studies.players import describe_model
+from llm_coop_envs.studies.study import Study
 
 PLAYER = {"policy": str, "options": dict, "share": (int, float), "cell?": {...: int}}
 _CONDITION = {
@@ -40,3 +45,15 @@ SHAPE = {
     ],
     "conditions": [_CONDITION],
 }
+
+
+def describe_models(study: Study) -> list[dict[str, Any]]:
+    """The records of the language models in a study's seats: settings, prompt pack with its hash, token counter."""
+    descriptions: list[dict[str, Any]] = []
+    played = {condition.scenario for condition in study.conditions}
+    for player in study.models:
+        description = {"policy": player.policy, "options": plain(player.options)}
+        description.update(describe_model(player.policy, player.options, played))
+        if description not in descriptions:
+            descriptions.append(description)
+    return descriptions

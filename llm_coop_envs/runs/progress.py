@@ -25,8 +25,10 @@ from rich.progress import (
 from rich.text import Text
 
 from llm_coop_envs.runs.folder import Run
-from llm_coop_envs.runs.remaining import count_of, format_clock
+from llm_coop_envs.runs.notify import Notifier, describe
+from llm_coop_envs.runs.remaining import count_of
 from llm_coop_envs.runs.watcher import Watcher
+from llm_coop_envs.util.pace import CountedPace, Remaining
 from llm_coop_envs.util.quoting import harmless
 
 FIRST_SECONDS = 2.0  # of silence in a log before what is being done is said for the first time
@@ -57,19 +59,12 @@ def working(activity: str) -> Iterator[Callable[[str], None]]:
 @contextlib.contextmanager
 def counting(label: str, total: int) -> Iterator[Callable[[int], None]]:
     """As `working`, with a count and the time left; yields a function that is called with the number done."""
-    first: list[tuple[int, float]] = []
+    pace = CountedPace()
     with working(label) as tell:
 
         def count(done: int) -> None:
-            now = time.monotonic()
-            first_done, since = (first or [(done, now)])[0]
-            first[:] = [(first_done, since)]
-            estimate = (
-                f", about {format_clock((now - since) / (done - first_done) * (total - done))} left"
-                if done > first_done
-                else ""
-            )
-            tell(f"{done:,} of {total:,} {label}{estimate}")
+            remaining = pace.remaining(time.monotonic(), done, total)
+            tell(f"{done:,} of {total:,} {label}{'' if remaining is None else f', {remaining}'}")
 
         yield count
 
@@ -139,10 +134,16 @@ class RichWatcher(Watcher):
 
     Args:
         console: the console that shows it.
+        notify: a command that gets notices, as `Notifier` says; `None` for none.
+
+    Raises:
+        SettingsError: the command cannot be run.
     """
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, notify: str | None = None) -> None:
         self._console = console
+        self._notifier = None if notify is None else Notifier(notify, self.say)
+        self._run: Run | None = None
         self._progress = _Bars(
             TextColumn("[bold]{task.description}"),
             BarColumn(),
@@ -176,13 +177,16 @@ class RichWatcher(Watcher):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stop drawing or speaking, whatever happened."""
+        """Stop drawing or speaking, whatever happened, once notices are sent."""
+        if self._notifier is not None:
+            self._notifier.close()
         self._log.close()
         if self._progress.live.is_started:
             self._progress.stop()
 
     def begin(self, run: Run, todo: int, workers: int) -> None:
         """Print what will be played, and show the bar."""
+        self._run = run
         self._total, self._done, self._running = run.total, run.total - todo, todo
         already = f", {self._done} of them already there" if self._done else ""
         self._console.print(
@@ -196,16 +200,24 @@ class RichWatcher(Watcher):
             self._console.print("All players are scripted rules; no language model plays.", highlight=False)
         self._bar = self._progress.add_task("Playing", total=run.total, completed=self._done, left="")
 
-    def episode(self, condition: str, seed: int, seconds: float, seconds_left: float | None) -> None:
+    def episode(self, condition: str, seed: int, seconds: float, remaining: Remaining | None) -> None:
         """Count an episode."""
         self._done += 1
-        self._remaining = "" if seconds_left is None else f"about {format_clock(seconds_left)} left"
+        self._remaining = "" if remaining is None else str(remaining)
         if self._bar is not None:
             self._progress.update(self._bar, completed=self._done, left=self._remaining)
 
     def say(self, sentence: str) -> None:
         """Print a sentence above the bar."""
         self._console.print(escape(harmless(sentence)), highlight=False, soft_wrap=True)
+
+    def notice(self, kind: str, sentence: str) -> None:
+        """Send a notice, which begins with the run's name."""
+        if self._notifier is not None:
+            run = self._run
+            about = {} if run is None else describe(run.folder, run.manifest["study"], self._done, self._total)
+            name = "llm-coop" if run is None else run.folder.absolute().name
+            self._notifier.send(kind, f"{name}: {sentence.rstrip('.')}.", **about)
 
     def show_questions(self, line: str) -> None:
         """Show the line on questions to models and their cost below the bar."""

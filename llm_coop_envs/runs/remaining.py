@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import math
+import time
 from collections.abc import Sequence
 
-from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.core.registry import scenarios
 from llm_coop_envs.errors import RunError, StudyError
 from llm_coop_envs.runs.failures import Task
 from llm_coop_envs.runs.folder import Run
 from llm_coop_envs.runs.tables import read_episode
+from llm_coop_envs.runs.time_left import UnseenTimeLeft
 from llm_coop_envs.runs.watcher import Watcher
 from llm_coop_envs.runs.workers import Finished
 from llm_coop_envs.studies.study_file import EVERY_EPISODE
 from llm_coop_envs.util.checks import suggestion
-
-SURE_SECONDS = 5.0  # before they have passed, nothing is said about the rest
+from llm_coop_envs.util.pace import Remaining
 
 
 def missing_episodes(run: Run) -> list[Task]:
@@ -55,91 +54,32 @@ class Progress:
     def __init__(self, run: Run, tasks: Sequence[Task], workers: int, watcher: Watcher) -> None:
         self.played = 0
         self._run = run
-        self._workers = workers
         self._watcher = watcher
         self._measures = _Measures(run)
         self._with_models = any(condition.asks_a_model for condition in run.conditions)
-        self._left = [0] * len(run.conditions)
-        for index, _ in tasks:
-            self._left[index] += 1
-        self._spent: list[list[float]] = [[] for _ in run.conditions]
+        indices = [index for index, _ in tasks]
+        self._time = UnseenTimeLeft([indices.count(index) for index in range(len(run.conditions))], workers)
+        self._time.begin(time.monotonic())
 
-    def record_finished(self, done: Finished) -> None:
-        """Count an episode that was written.
+    def record_finished(self, done: Finished) -> Remaining | None:
+        """Count an episode that was written; returns how long the others take, if that is known.
 
         Raises:
             StudyError: the study asks for a measure that no episode has.
         """
         index, seed = done.task
-        self._left[index] -= 1
-        self._spent[index].append(done.seconds)
-        remaining = None
-        if not self._with_models:  # the time of answers cannot be estimated from other episodes
-            remaining = estimate_seconds(self._left, self._spent) / min(self._workers, max(1, sum(self._left)))
+        remaining = self._time.finish(index, done.seconds, time.monotonic())
+        if self._with_models:  # the time of answers cannot be estimated from other episodes
+            remaining = None
         self._watcher.episode(self._run.conditions[index].name, seed, done.seconds, remaining)
         self.played += 1
         self._run.change(finished=self._run.manifest["finished"] + 1)
         self._measures.check(done.task)
+        return remaining
 
     def record_failed(self, task: Task) -> None:
         """Expect no more time for an episode that failed."""
-        self._left[task[0]] -= 1
-
-
-def estimate_seconds(episodes_left: Sequence[int], spent: Sequence[Sequence[float]]) -> float:
-    """Seconds of work that remain: each condition at its own mean, unknown ones at the mean of all.
-
-    Args:
-        episodes_left: episodes to play, by condition.
-        spent: seconds of each episode that was played, by condition.
-    """
-    all_seconds = [seconds for condition_seconds in spent for seconds in condition_seconds]
-    overall = math.fsum(all_seconds) / len(all_seconds) if all_seconds else 0.0
-    means = [math.fsum(seconds) / len(seconds) if seconds else overall for seconds in spent]
-    return math.fsum(count * mean for count, mean in zip(episodes_left, means, strict=True))
-
-
-class TimeLeft:
-    """Estimates how long episodes that are played side by side still take, from the shares that have been played.
-
-    Args:
-        episodes: the number of episodes to play.
-
-    Attributes:
-        shares: the share of each episode's rounds that has been played, in [0, 1].
-    """
-
-    def __init__(self, episodes: int) -> None:
-        self.shares: dict[Task, float] = {}
-        self._episodes = episodes
-        self._since: dict[Task, tuple[float, float]] = {}
-
-    def follow(self, task: Task, env: ScenarioEnv) -> None:
-        """Note an episode's share; one without a setting `rounds` counts only when it is finished."""
-        rounds = getattr(env.settings, "rounds", None)
-        self.shares[task] = 0.0 if rounds is None else min(1.0, max(0, env.round - 1) / rounds)
-
-    def seconds_left(self, now: float, *, begun: bool) -> float | None:
-        """Seconds that remain if episodes last all their rounds; `None` as long as that is not known.
-
-        The larger of two bounds: the slowest episode under way at its own pace, and all episodes at the common pace.
-
-        Args:
-            now: seconds on any clock.
-            begun: whether models are being asked; shares that a journal answers at once say nothing about the pace.
-        """
-        for task, share in self.shares.items():
-            if task not in self._since or not begun:
-                self._since[task] = now, share
-        start = min((since for since, _ in self._since.values()), default=now)
-        gained = {task: share - self._since[task][1] for task, share in self.shares.items()}
-        if now - start < SURE_SECONDS or not math.fsum(gained.values()):
-            return None
-        bounds = [(now - start) * (self._episodes - math.fsum(self.shares.values())) / math.fsum(gained.values())]
-        bounds += [
-            (now - self._since[task][0]) * (1 - self.shares[task]) / gain for task, gain in gained.items() if gain
-        ]
-        return max(bounds)
+        self._time.drop(task[0])
 
 
 def count_of(number: int, noun: str) -> str:

@@ -17,10 +17,12 @@ from llm_coop_envs.runs.branch import check_begun
 from llm_coop_envs.runs.claims import Claims, check_can_share, claim_alone
 from llm_coop_envs.runs.control import listen_for_orders
 from llm_coop_envs.runs.failures import Failed, Failures, Marks, Task, mark_failures
-from llm_coop_envs.runs.folder import STUDY, Run, check_prompts, describe_models, make_run, open_run
+from llm_coop_envs.runs.folder import STUDY, Run, check_prompts, make_run, open_run
 from llm_coop_envs.runs.interrupts import Interrupts
+from llm_coop_envs.runs.manifest import describe_models
 from llm_coop_envs.runs.model_access import ModelAccess
-from llm_coop_envs.runs.remaining import Progress, is_usable, missing_episodes
+from llm_coop_envs.runs.notify import BUDGET, FAILED, FINISHED, PART, STOPPED
+from llm_coop_envs.runs.remaining import Progress, count_of, is_usable, missing_episodes
 from llm_coop_envs.runs.steering import Steering
 from llm_coop_envs.runs.tables import write_tables
 from llm_coop_envs.runs.watcher import Watcher
@@ -69,6 +71,19 @@ class Outcome:
     ended: Collection[str] = ()
     failed: Mapping[tuple[str, int], str] = field(default_factory=dict)
     stopped: bool = False
+
+    @property
+    def notice(self) -> tuple[str, str]:
+        """The kind of notice that tells of it (`notify.NOTICES`), and what it says."""
+        if self.complete:
+            return FINISHED, f"finished, {count_of(self.run.total, 'episode')}"
+        far = f"{self.finished} of {count_of(self.run.total, 'episode')}"
+        if self.why is not None:
+            return BUDGET, f"{far}; {self.why}"
+        if self.elsewhere:
+            return PART, f"a part is done, {far}; {self.elsewhere} more are played elsewhere"
+        failed = f"; {len(self.failed)} failed" if self.failed else ""
+        return STOPPED, f"stopped: {far}{failed}"
 
     def _repr_html_(self) -> str:
         """The run in a notebook, with the reason why it stopped and the episodes that failed."""
@@ -129,8 +144,18 @@ def run_study(
             run = open_run(folder)
             run.check_same(study.identity)
             access = access.continuing(run.manifest["sessions"])
-    session = _Runner(study, workers, command, watcher or Watcher(), access)
-    return session.play(folder, limit, failed_before)
+    watcher = watcher or Watcher()
+    session = _Runner(study, workers, command, watcher, access)
+    try:
+        outcome = session.play(folder, limit, failed_before)
+    except LlmCoopError as error:
+        watcher.notice(FAILED, str(error))
+        raise
+    except KeyboardInterrupt:
+        watcher.notice(STOPPED, "stopped at once")
+        raise
+    watcher.notice(*outcome.notice)
+    return outcome
 
 
 def begin_run(study: Study, folder: Path, access: ModelAccess) -> Run:
@@ -161,7 +186,7 @@ class _Runner:
         self._side_by_side: SideBySide | None = None
         self._claims: Claims | None = None
         self._failures: Failures
-        self._steering = Steering()
+        self._steering = Steering(notice=watcher.notice)
         self._number = 0
         self._files: dict[str, str] = {}
         side_by_side = all(condition.asks_a_model for condition in study.conditions)
@@ -203,7 +228,6 @@ class _Runner:
             self._failures = Failures(run, before, self._watcher.say)
             self._begin(run, missing)
             self._watcher.begin(run, len(missing), int(self._record["workers"]))
-            self._steering.progress = {"begun_with": run.total - len(missing)}
             missing = missing[:limit]
             count = Progress(run, missing, self._workers, self._watcher)
             elsewhere = 0
@@ -246,7 +270,7 @@ class _Runner:
         """Why conditions are invalid: of a complete run by its table, else by the answers of this session."""
         if not self._study.models:
             return {}
-        from llm_coop_envs.runs.unread import invalid_conditions
+        from llm_coop_envs.runs.validity import invalid_conditions
 
         if complete:
             return invalid_conditions(run)
@@ -300,8 +324,11 @@ class _Runner:
                 return
             failures.note_played(done.task)
             self._files.update(done.files)
-            count.record_finished(done)
-            self._steering.progress = {**self._steering.progress, "finished": run.manifest["finished"]}
+            remaining = count.record_finished(done)
+            progress: dict[str, Any] = {"finished": run.manifest["finished"]}
+            if remaining is not None:
+                progress |= {"left": remaining.seconds, "left_between": [remaining.low, remaining.high]}
+            self._steering.progress = {**self._steering.progress, **progress}
 
         claims, failures = self._claims, self._failures
         quiet = [task for task in tasks if not run.conditions[task[0]].asks_a_model]

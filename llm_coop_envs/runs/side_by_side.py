@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -18,8 +19,9 @@ from llm_coop_envs.runs.episode import play_episode
 from llm_coop_envs.runs.failures import Failed, Failures, Task, is_own, record_failure
 from llm_coop_envs.runs.folder import Run
 from llm_coop_envs.runs.model_access import ModelAccess
-from llm_coop_envs.runs.remaining import TimeLeft, format_clock
+from llm_coop_envs.runs.notify import FALLBACKS, PAUSED, RESUMED
 from llm_coop_envs.runs.steering import Steering
+from llm_coop_envs.runs.time_left import TimeLeft
 from llm_coop_envs.runs.unread import UnreadAnswers
 from llm_coop_envs.runs.watcher import Watcher
 from llm_coop_envs.runs.workers import Finished
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from llm_coop_envs.policies.llm.clients import Endpoint
 
 TICK_SECONDS = 0.5
+TOLD_PAUSE_SECONDS = 60.0  # how long a pause lasts until somebody who is away is told
 LOOK_SECONDS = 0.02  # between two looks whether another episode can be begun
 
 # With the usual thresholds (700, 10, 10) the collector would search hundreds of conversations again and again, and find
@@ -94,10 +97,12 @@ class SideBySide:
         self._main: asyncio.Task[Any] | None = None
         self._stop = asyncio.Event()
         self._leaving = False
-        self._time = TimeLeft(len(tasks))
+        self._time = TimeLeft(tasks)
         self._playing: dict[Task, asyncio.Task[None]] = {}
         self.unread = UnreadAnswers()
         self._warned: set[str] = set()
+        self._paused_since = math.inf
+        self._is_pause_told = False
         self.ended: set[str] = set()
         self._lost: set[Task] = set()
 
@@ -272,9 +277,11 @@ class SideBySide:
             if not is_own(error):
                 raise
             ended: Finished | Failed = Failed(task=task, sentence=record_failure(run, condition, seed, error))
+            self._time.drop(task)
         else:
-            ended = Finished(task=task, seconds=time.perf_counter() - started, files=files)
-        self._time.shares[task] = 1.0
+            seconds = time.perf_counter() - started
+            ended = Finished(task=task, seconds=seconds, files=files)
+            self._time.finish(task, seconds)
         self.unread.end(task)
         self._done(ended)
 
@@ -282,16 +289,13 @@ class SideBySide:
         steering = self._steering
         while True:
             chat.steer(paused=steering.paused, most=steering.limit)
+            playing = list(self._playing)
             # Answers from the journal come at once, and say nothing about the time of other answers.
-            seconds_left = self._time.seconds_left(time.monotonic(), begun=chat.counters.calls > 0)
-            suffix = (
-                ", paused"
-                if steering.paused
-                else ""
-                if seconds_left is None
-                else f", at most about {format_clock(seconds_left)} left"
-            )
+            self._time.look(time.monotonic(), playing, running=chat.counters.calls > 0 and not steering.paused)
+            remaining = self._time.remaining(playing)
+            suffix = ", paused" if steering.paused else "" if remaining is None else f", {remaining}"
             self._watch_readings()
+            self._watch_pauses(chat.counters.paused)
             self._watcher.show_questions(self._line(chat) + suffix)
             shares = {
                 f"{self._run.conditions[at].name}/{seed}": share
@@ -300,7 +304,8 @@ class SideBySide:
             }
             progress = {
                 "counters": chat.counters.plain(),
-                "left": seconds_left,
+                "left": None if remaining is None else remaining.seconds,
+                "left_between": None if remaining is None else [remaining.low, remaining.high],
                 "shares": shares,
                 "rates": self.unread.rates(),
             }
@@ -315,9 +320,24 @@ class SideBySide:
         """Warn of each condition whose answers cannot be read, once; end it if that is wanted."""
         for condition, why in self.unread.invalid(without=self._warned).items():
             self._warned.add(condition)
-            self._watcher.say(self.unread.warn(condition, why))
+            warning = self.unread.warn(condition, why)
+            self._watcher.say(warning)
+            self._watcher.notice(FALLBACKS, warning)
             if self._access.stop_invalid:
                 self._end_condition(condition)
+
+    def _watch_pauses(self, reason: str | None) -> None:
+        """Tell of a pause that nobody ordered once it has lasted, and of its end: most are over in seconds."""
+        now = time.monotonic()
+        if self._steering.paused or not reason:
+            if self._is_pause_told:
+                self._watcher.notice(RESUMED, "going on")
+            self._paused_since, self._is_pause_told = math.inf, False
+            return
+        self._paused_since = min(self._paused_since, now)
+        if not self._is_pause_told and now - self._paused_since > TOLD_PAUSE_SECONDS:
+            self._is_pause_told = True
+            self._watcher.notice(PAUSED, f"paused: {reason}")
 
     def _end_condition(self, condition: str) -> None:
         """Play no more of a condition; answers under way are kept."""

@@ -13,6 +13,7 @@ from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.core.scenario import Event
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.runs.devices import describe_devices
+from llm_coop_envs.runs.notify import PAUSED, RESUMED
 
 
 @dataclass(kw_only=True)
@@ -31,6 +32,7 @@ class Steering:
         events: the events of each episode that is played in this process, by its name; lists that only grow.
         since: when the session began, in seconds since 1970.
         workers: names of the sockets of this session's worker processes.
+        notice: called when the run is paused or goes on; see `Watcher.notice`.
     """
 
     stop: Callable[[], None] = lambda: None
@@ -42,6 +44,7 @@ class Steering:
     events: dict[str, list[Event]] = field(default_factory=dict)
     since: float = field(default_factory=time.time)
     workers: Sequence[str] = ()
+    notice: Callable[[str, str], None] = lambda kind, sentence: None
 
     def concurrency(self) -> float:
         """The number of episodes that may be played at the same time; infinite without a limit."""
@@ -54,10 +57,8 @@ class Steering:
             RunError: there is no such order, or its argument is impossible.
         """
         action = order.get("do")
-        if action == "pause":
-            self.paused = True
-        elif action == "resume":
-            self.paused = False
+        if action in ("pause", "resume"):
+            self._pause(action == "pause")
         elif action == "stop":
             self.stop()
         elif action == "limit":
@@ -77,6 +78,12 @@ class Steering:
         elif action != "status":
             raise RunError(f"{action!r}: is no order; there are pause, resume, stop and limit")
         return self.status()
+
+    def _pause(self, is_paused: bool) -> None:
+        changed = self.paused != is_paused
+        self.paused = is_paused
+        if changed:
+            self.notice(*((PAUSED, "paused") if is_paused else (RESUMED, "going on")))
 
     def status(self) -> dict[str, Any]:
         """The status of the session, as plain data."""

@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 from llm_coop_envs.core.settings import plain
 from llm_coop_envs.errors import LlmCoopError, RunError, TrustError
 from llm_coop_envs.runs.episode import play_episode
-from llm_coop_envs.runs.folder import Run, check_prompts, describe_models, open_run
+from llm_coop_envs.runs.folder import Run, check_prompts, open_run
 from llm_coop_envs.runs.human_game import HUMAN
+from llm_coop_envs.runs.manifest import describe_models
 from llm_coop_envs.runs.provenance import program_of, program_title
 from llm_coop_envs.runs.tables import make_tables
 from llm_coop_envs.storage.folder import difference, plain_json, versions
@@ -28,6 +29,7 @@ from llm_coop_envs.studies.study import Study
 from llm_coop_envs.util.opening import DAMAGED, explain_damage
 from llm_coop_envs.util.paths import StrPath
 from llm_coop_envs.util.trust import NOTHING, limited_to
+from llm_coop_envs.version import __version__
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,7 +47,7 @@ class Verification:
         run: the run.
         faults: a sentence on each fault.
         notes: sentences on what could not be checked, and why.
-        versions: a sentence on each of Python and NumPy that is not here what it was when the run was played.
+        versions: a sentence on each of this package, Python and NumPy that is not what it was when the run was played.
         failed: a sentence on each episode that failed and has not been played since.
         episodes: the number of finished episodes that are this run's own.
         replayed: the number of episodes that were played again and compared.
@@ -102,11 +104,17 @@ def _verify(run: Run, again: bool, tell: Callable[[str], None]) -> Verification:
 def _compare_versions(run: Run) -> Iterator[str]:
     """Compare Python and NumPy with those of the run's sessions."""
     now = versions()
-    for name, title in (("python", "Python"), ("numpy", "NumPy")):
+    for name, title in (("llm-coop-envs", "llm-coop-envs"), ("python", "Python"), ("numpy", "NumPy")):
         recorded = dict.fromkeys(session.get("versions", {}).get(name) for session in run.manifest["sessions"])
         others = [version for version in recorded if version not in (None, now[name])]
         if others:
             yield f"The run was played with {title} {' and '.join(others)}, and is checked with {now[name]}"
+
+
+def _is_of_this_version(run: Run) -> bool:
+    """Whether this version of the package played all of the run."""
+    sessions = run.manifest["sessions"]
+    return all(session.get("versions", {}).get("llm-coop-envs") == __version__ for session in sessions)
 
 
 def _check_manifest(run: Run) -> Iterator[str]:
@@ -235,8 +243,8 @@ async def _play_again(
             chat = ReplayChat(_journal_of(run))
             verification.notes += chat.notes
         except LlmCoopError as error:
-            untrusted = isinstance(error, TrustError)
-            sentences = verification.notes if untrusted else verification.faults
+            explained = isinstance(error, TrustError) or not _is_of_this_version(run)
+            sentences = verification.notes if explained else verification.faults
             sentences.append(f"the episodes of models cannot be compared with the journal: {error}")
     skipped = Counter[str]()
     for condition, seed, records in own:
@@ -315,8 +323,13 @@ def _check_tables(verification: Verification) -> None:
             reason = _table_difference(read_table(path), remade)
         except (OSError, *DAMAGED) as error:
             reason = f"cannot be read ({' '.join(str(error).split())[:200]})"
-        if reason:
+        if reason and _is_of_this_version(verification.run):
             verification.faults.append(f"{path}: {reason}")
+        elif reason:  # measures may have been added or defined anew since
+            verification.notes.append(
+                f"whether {path.name} follows from the events, because another version of llm-coop-envs made it "
+                f"({reason}); 'llm-coop report' makes its numbers again"
+            )
 
 
 def _table_difference(recorded: pa.Table, remade: pa.Table) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from llm_coop_envs.runs.folder import Run
+from llm_coop_envs.util.pace import Remaining
 
 
 class Watcher:
@@ -11,8 +12,8 @@ class Watcher:
     def begin(self, run: Run, todo: int, workers: int) -> None:
         """Called before `todo` missing episodes are played; 0 workers mean side by side in this process."""
 
-    def episode(self, condition: str, seed: int, seconds: float, seconds_left: float | None) -> None:
-        """Called after each episode; about `seconds_left` seconds remain, `None` if that is not known."""
+    def episode(self, condition: str, seed: int, seconds: float, remaining: Remaining | None) -> None:
+        """Called after each episode; `remaining` says how long the others take, `None` if that is not known."""
 
     def stopping(self) -> None:
         """Called at the first Ctrl-C: running episodes are finished, no more are begun."""
@@ -22,6 +23,9 @@ class Watcher:
 
     def say(self, sentence: str) -> None:
         """Called with a sentence for the user."""
+
+    def notice(self, kind: str, sentence: str) -> None:
+        """Called with what a person who is away wants to know; `kind` is one of `notify.NOTICES`, in any thread."""
 
     def show_questions(self, line: str) -> None:
         """Called several times a second with a line on questions to models and their cost so far."""

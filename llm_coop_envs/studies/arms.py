@@ -68,6 +68,7 @@ class BranchArm:
             changed={**condition.changed, **changed},
             seeds=tuple(seeds),
             pair=condition.name,
+            when="",
             changes=(*condition.changes, *policy_changes),
             branch={"condition": condition.name, "at": at, "streams": condition.streams},
         )

@@ -126,6 +126,7 @@ class Condition:
             none.
         variant: the title of its variant in the file, with which its own title ends; empty if it is none.
         pair: a name shared with the conditions that it is compared with, seed by seed; empty without any.
+        when: how a sentence speaks of it, such as "when firms can talk"; empty to name its title.
         family: the family of tests in which the p values of its comparison are adjusted; empty for the scenario's.
         cluster: the cluster of each seed; its seeds share a component and count as one. Empty if each seed is its own.
         changes: changes of policies in play; changes of settings are among the settings.
@@ -150,6 +151,7 @@ class Condition:
     after: Mapping[str, Any] | None = None
     variant: str = ""
     pair: str = ""
+    when: str = ""
     family: str = ""
     cluster: Mapping[int, str] = field(default_factory=dict)
     changes: tuple[PolicyChange, ...] = ()
@@ -306,6 +308,7 @@ class Condition:
             "after": plain(self.after),
             "variant": self.variant,
             "pair": self.pair,
+            "when": self.when,
             "family": self.family,
             "cluster": {str(seed): label for seed, label in self.cluster.items()},
             "changes": [change.to_json() for change in self.changes],

@@ -22,6 +22,10 @@ pair, family, primary
     A pair of one condition is refused; `pair: null` takes back one that is inherited. P values are adjusted for all
     tests of a scenario, or for those of the `family` that the arms name. `primary` names the tests that a study is made
     for, with a reason; all other comparisons are then shown without a claim.
+when
+    How a sentence of the report speaks of a condition, such as `when firms can talk`: "The mean price is 0.75 higher
+    when firms can talk than when they cannot." Without it the sentence names the condition's title. No two arms of a
+    comparison may be spoken of alike.
 cluster
     Which seeds share a component, such as a session of people or a trained network: how many consecutive seeds, or a
     label for each. Intervals and tests then take the cluster for their unit.
@@ -93,6 +97,7 @@ class Study:
             "variant",
             "preset",
             "changed",
+            "when",
             "family",
             "cluster",
         )  # they change nothing that is played

@@ -54,7 +54,7 @@ EVERY_EPISODE_RANGES: Mapping[str, Range] = {
 """What these measures can be."""
 
 _PLAYED_FIELDS = ("name", "title", "scenario", "preset", "settings", "policies", "seeds", "episodes", "after")
-_PLAIN_FIELDS = (*_PLAYED_FIELDS, "changes", "pair", "family", "cluster", "model", "population")
+_PLAIN_FIELDS = (*_PLAYED_FIELDS, "changes", "pair", "when", "family", "cluster", "model", "population")
 _VARIANT_FIELDS = (*_PLAIN_FIELDS, "grid")
 _CONDITION_FIELDS = (*_VARIANT_FIELDS, "variants")
 
@@ -77,6 +77,7 @@ def read_conditions(node: YamlNode, study_seed: int) -> list[Condition]:
             entry.mapping()["name"].fail(f"'{condition.name}' is already the condition on line {line_of[key]}")
         line_of[key] = entry.line
         _check_pair(condition, conditions, entry)
+        _check_words(condition, conditions, entry)
         conditions.append(condition)
         if condition.pair:
             pair_nodes.setdefault(condition.pair, []).append(entry.mapping()["pair"])
@@ -117,6 +118,19 @@ def _check_pair(condition: Condition, earlier: Sequence[Condition], node: YamlNo
         if getattr(first, field) != getattr(condition, field):
             node.mapping()["pair"].fail(
                 f"'{condition.pair}' is the pair of '{first.name}' too, which has other {field}"
+            )
+
+
+def _check_words(condition: Condition, earlier: Sequence[Condition], node: YamlNode) -> None:
+    """Check that no two arms of a comparison are spoken of alike, as happens where YAML merges one into the other.
+
+    Raises:
+        StudyError: they are.
+    """
+    for other in earlier:
+        if condition.when and condition.pair and (other.pair, other.when) == (condition.pair, condition.when):
+            node.mapping()["when"].fail(
+                f"'{condition.when}' is said of '{other.name}' too, its partner; say it otherwise, or null"
             )
 
 
@@ -223,6 +237,7 @@ def _read_condition(node: YamlNode, study_seed: int, variant: str) -> Condition:
         variant=variant,
         pair=fields["pair"].label() if "pair" in fields and fields["pair"].value is not None else "",
         cluster=_read_cluster(fields["cluster"], seeds) if "cluster" in fields else {},
+        when=fields["when"].text() if "when" in fields and fields["when"].value is not None else "",
         family=fields["family"].label() if "family" in fields else "",
         awaits=min(awaited, default=""),
         model=read_model_options(fields["model"], scenario, agents) if "model" in fields else {},

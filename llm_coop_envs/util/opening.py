@@ -14,6 +14,7 @@ import os
 import re
 import stat
 import struct
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -34,7 +35,8 @@ MANIFEST = "run.json"
 #: What reading the content of a damaged file may raise, whoever reads it.
 DAMAGED = (
     *(ArithmeticError, AssertionError, AttributeError, EOFError, LookupError, MemoryError, NotImplementedError),
-    *(RecursionError, StopIteration, TypeError, ValueError, struct.error, zipfile.BadZipFile, zlib.error),
+    *(RecursionError, StopIteration, SyntaxError, TypeError, ValueError),
+    *(struct.error, tokenize.TokenError, zipfile.BadZipFile, zlib.error),
 )
 # Looking for them takes a hundredth of the time that parsing takes.
 _LONG_NUMBER = re.compile(rb"[0-9]{19}")

@@ -45,8 +45,10 @@ def harmless(text: str) -> str:
 def table_cell(value: Any) -> Any:
     """A value for a CSV file; a text that a spreadsheet would take for a formula begins with an apostrophe.
 
-    Numbers stay as they are, also in texts such as `-86 to 170`.
+    Numbers stay as they are, also in texts such as `-86 to 170`. Yes and no are `TRUE` and `FALSE`, as R writes them.
     """
+    if isinstance(value, bool):
+        return str(value).upper()
     if not isinstance(value, str) or not value.startswith(_FORMULA) or _NUMBERS.fullmatch(value):
         return value
     return f"'{value}"

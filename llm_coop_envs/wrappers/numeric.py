@@ -59,15 +59,19 @@ class NumericView(BaseParallelWrapper[str, Any, Any]):
         env: the environment itself, not a wrapped one: this view talks to its array side.
         mask_in_obs: make observations `{"observation": Box, "action_mask": Box}` and infos empty, for libraries that
             look for masks there (MaskablePPO's buffers, PettingZoo's `TerminateIllegalWrapper`, RLlib's examples).
+        masks: whether there are masks; without them all infos are empty, for libraries that cannot use the arrays in
+            them (AgileRL), and an illegal choice is replaced by the scenario's fallback.
         normalised: whether choices from a range are scaled to -1 to 1, as policy-gradient learners expect; else they
             are float64 in the scenario's own units.
 
     Raises:
-        SettingsError: `mask_in_obs` with continuous choices, `normalised` with an unbounded range, words are a move, or
-            `env` is not one of this package's environments.
+        SettingsError: `mask_in_obs` with continuous choices or without masks, `normalised` with an unbounded range,
+            words are a move, or `env` is not one of this package's environments.
     """
 
-    def __init__(self, env: ScenarioEnv, *, mask_in_obs: bool = False, normalised: bool = True) -> None:
+    def __init__(
+        self, env: ScenarioEnv, *, mask_in_obs: bool = False, masks: bool = True, normalised: bool = True
+    ) -> None:
         if not isinstance(env, ScenarioEnv):
             reason = "NumericView goes directly around parallel_env(); put other wrappers around the view"
             raise SettingsError("env", type(env).__name__, reason)
@@ -85,8 +89,11 @@ class NumericView(BaseParallelWrapper[str, Any, Any]):
                     raise SettingsError("normalised", normalised, "the numbers have no ends; say normalised=False")
                 self._range = float(space.low[0]), float(space.high[0])
                 space = spaces.Box(-1.0, 1.0, (1,), np.float32)
+        if mask_in_obs and not masks:
+            raise SettingsError("mask_in_obs", mask_in_obs, "there are none with masks=False; leave one of them out")
         super().__init__(env)
         self.mask_in_obs = mask_in_obs
+        self._has_masks = masks
         self._game = env
         self._choice_space = space
         self.feature_names = numeric_names(env)
@@ -231,7 +238,7 @@ class NumericView(BaseParallelWrapper[str, Any, Any]):
         rows, masks = numeric_rows(game), self.masks()
         if present is not None:
             rows = rows[present]
-        if masks is None:
+        if masks is None or not self._has_masks:
             return dict(zip(names, rows, strict=True)), {name: {} for name in names}
         # Fancy indexing copies; without it the masks' constant rows would be shared between steps.
         masks = masks.copy() if present is None else masks[present]
@@ -256,7 +263,7 @@ class NumericView(BaseParallelWrapper[str, Any, Any]):
             is_regulator = index == game.regulator.index
             row = np.append(game.regulator_features(), turn_and_phase) if is_regulator else rows[index]
             mask = game.regulator_mask() if is_regulator else None if masks is None else masks[index].copy()
-            mask_entry = {} if mask is None else {"action_mask": mask}
+            mask_entry = {} if mask is None or not self._has_masks else {"action_mask": mask}
             in_obs = self.mask_in_obs and mask is not None
             observations[name] = {"observation": row, **mask_entry} if in_obs else row
             infos[name] = {} if in_obs else mask_entry

@@ -1,7 +1,4 @@
-"""Charts of curves and dots from plain numbers, alone or side by side.
-
-Nothing here knows an environment, a run, or pyplot's global state.
-"""
+"""Charts of curves and dots from plain numbers, alone or side by side, without environments, runs or pyplot."""
 
 from __future__ import annotations
 
@@ -9,8 +6,20 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
-from llm_coop_envs.render.charts.style import BLUE, FAINT, INK, new_figure, note_plotted, set_titles, styled
+from llm_coop_envs.render.charts.sizes import fit_rows, panel_width, points, wrap_to
+from llm_coop_envs.render.charts.style import (
+    BLUE,
+    FAINT,
+    INK,
+    draw_colour_bar,
+    new_figure,
+    note_plotted,
+    set_labels,
+    set_titles,
+    styled,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -138,6 +147,7 @@ class Panel:
         x_range: the ends of the horizontal axis; `None` for automatic.
         y_range: the ends of the vertical axis; `None` for automatic.
         note: a smaller line below the title.
+        name: what the file of numbers calls the panel; by default its title and note.
     """
 
     title: str
@@ -153,10 +163,17 @@ class Panel:
     x_range: tuple[float, float] | None = None
     y_range: tuple[float | None, float | None] = (None, None)
     note: str = ""
+    name: str = ""
+
+
+Rows = Sequence[Sequence[Panel | None]]
+_PANELS: WeakKeyDictionary[Figure, Rows] = WeakKeyDictionary()
+#: The lowest panel of a journal's column, and the narrowest column of a legend, in inches.
+_LOWEST, _LEGEND_COLUMN = 1.5, 1.6
 
 
 def draw_panels(
-    rows: Sequence[Sequence[Panel | None]],
+    rows: Rows,
     *,
     size: tuple[float, float] = (3.2, 2.6),
     share_y: bool = False,
@@ -180,14 +197,19 @@ def draw_panels(
     Raises:
         MissingExtra: matplotlib is not installed.
     """
+    rows = fit_rows(rows)
     across = max(len(row) for row in rows)
+    width = panel_width(size[0], across)
+    height = size[1] if width >= size[0] else max(size[1] * width / size[0], min(size[1], _LOWEST))
     panels = [panel for row in rows for panel in row if panel is not None]
     labels = [label for panel in panels for label in (*(c.label for c in panel.curves), *(d.label for d in panel.dots))]
-    names = dict.fromkeys(label for label in labels if label)
-    lines = math.ceil(len(names) / legend_columns) if legend_rows is None else legend_rows
-    legend_height = 0.21 * lines + 0.1 if lines else 0.0
+    legend_columns = min(legend_columns, max(1, int(width * across / _LEGEND_COLUMN)))
+    names = {label: wrap_to(label, width * across / legend_columns - 0.5, 9) for label in labels if label}
+    text_lines = "\n".join(names.values()).count("\n") + bool(names)
+    lines = math.ceil(text_lines / legend_columns) if legend_rows is None else max(legend_rows, text_lines)
+    legend_height = points(0.21) * lines + 0.1 if lines else 0.0
     with styled():
-        figure = new_figure(size[0] * across, size[1] * len(rows) + legend_height)
+        figure = new_figure(width * across, height * len(rows) + legend_height)
         grid = figure.subplots(len(rows), across, squeeze=False, sharey=share_y)
         for row_index, row in enumerate(rows):
             for axes in grid[row_index, len(row) :]:
@@ -198,7 +220,7 @@ def draw_panels(
                 else:
                     fill(axes, panel)
         if bar:
-            _draw_bar(figure, grid, bar)
+            draw_colour_bar(figure, grid, bar)
         if names:
             handles = {
                 text: handle
@@ -207,30 +229,25 @@ def draw_panels(
             }
             figure.legend(
                 [handles[name] for name in names],
-                list(names),
+                list(names.values()),
                 loc="outside lower left",
                 ncols=legend_columns,
                 handlelength=2.6,
                 labelspacing=0.35,
             )
     note_plotted(figure, (row for panel in panels for row in _rows(panel)))
+    _PANELS[figure] = rows
     return figure
 
 
-def _draw_bar(figure: Figure, grid: Any, label: str) -> None:
-    """Draw the bar that explains the colours of dots, if any have values."""
-    from matplotlib.ticker import MaxNLocator
-
-    coloured = [artist for axes in grid.flat for artist in axes.collections if artist.get_array() is not None]
-    if coloured:
-        ticks = MaxNLocator(nbins=8, integer=True)
-        axes = grid.ravel().tolist()
-        figure.colorbar(coloured[0], ax=axes, label=label, shrink=0.8, pad=0.02, ticks=ticks, drawedges=False)
+def panels_of(figure: Figure) -> Rows:
+    """The rows that `draw_panels` drew in a figure; empty for other figures."""
+    return _PANELS.get(figure, [])
 
 
 def _rows(panel: Panel) -> Iterator[dict[str, Any]]:
     """The numbers in a panel, as rows with the columns of `style.PLOTTED`."""
-    panel_name = {"panel": ", ".join(filter(None, (panel.title, panel.note)))}
+    panel_name = {"panel": panel.name or ", ".join(filter(None, (panel.title, panel.note)))}
     for number, curve in enumerate(panel.curves, 1):
         kind = "published curve" if curve.published else "thin curve" if curve.thin else "curve"
         about = {**panel_name, "kind": kind, "series": curve.label or f"curve {number}"}
@@ -263,16 +280,19 @@ def fill(axes: Axes, panel: Panel) -> None:
         axes.fill_between(
             [left_x, right_x], bottom, top, color=shade.color, alpha=0.25 * shade.share, linewidth=0, zorder=0.5
         )
+    courses: set[Any] = set()
     for curve in panel.curves:
-        _draw(axes, curve)
+        # A curve that lies on another is broken, so that both are seen: before anybody talks, talk changes nothing.
+        course = curve.thin, curve.published, curve.shift, tuple(curve.x), tuple(curve.y)
+        _draw(axes, curve, covers=course in courses)
+        courses.add(course)
     for dots in panel.dots:
         _scatter(axes, dots)
     _draw_levels(axes, panel.levels)
     for mark in panel.marks:
         _draw_mark(axes, mark)
     set_titles(axes, panel.title, panel.note)
-    axes.set_xlabel(panel.x_label)
-    axes.set_ylabel(panel.y_label)
+    set_labels(axes, panel.x_label, panel.y_label)
     if panel.x_ticks is not None:
         axes.set_xticks(list(panel.x_ticks), panel.tick_labels)
     elif all(float(x).is_integer() for drawn in (panel.curves, panel.dots) for series in drawn for x in series.x):
@@ -301,7 +321,7 @@ def _draw_levels(axes: Axes, levels: Sequence[Level]) -> None:
             textcoords="offset points",
             ha="left",
             va="center",
-            fontsize=8.5,
+            fontsize=points(8.5),
             color=FAINT,
         )
 
@@ -318,44 +338,53 @@ def _draw_mark(axes: Axes, mark: MarkedLine) -> None:
         ha="right",
         va="top",
         rotation=90,
-        fontsize=8,
+        fontsize=points(8),
         color=INK,
         bbox={"facecolor": "white", "alpha": 0.7, "linewidth": 0, "pad": 0.5},
         zorder=4,
     )
 
 
-def _draw(axes: Axes, curve: Curve) -> None:
+def _draw(axes: Axes, curve: Curve, *, covers: bool = False) -> None:
     x = [value + curve.shift for value in curve.x]
     line: dict[str, Any] = {"color": curve.color, "label": curve.label or "_nolegend_"}
     if curve.low is not None and curve.high is not None:
         if curve.whiskers:
             below = [y - low for y, low in zip(curve.y, curve.low, strict=True)]
             above = [high - y for y, high in zip(curve.y, curve.high, strict=True)]
-            axes.errorbar(x, curve.y, yerr=[below, above], fmt="none", ecolor=curve.color, elinewidth=1.3, capsize=3)
+            axes.errorbar(
+                x,
+                curve.y,
+                yerr=[below, above],
+                fmt="none",
+                ecolor=curve.color,
+                elinewidth=points(1.3),
+                capsize=points(3),
+            )
         else:
             axes.fill_between(x, curve.low, curve.high, color=curve.color, alpha=0.18, linewidth=0)
     if curve.published:
         marker: dict[str, Any] = {
             "marker": curve.marker,
-            "markersize": 4.5,
+            "markersize": points(4.5),
             "markerfacecolor": "white",
             "markeredgewidth": 1.2,
         }
-        axes.plot(x, curve.y, linestyle=(0, (4, 2)), linewidth=1.4, zorder=2.5, **marker, **line)
+        axes.plot(x, curve.y, linestyle=(0, (4, 2)), linewidth=points(1.4), zorder=2.5, **marker, **line)
     elif curve.thin:
-        marker = {"marker": curve.marker, "markersize": 3.0, "markeredgewidth": 0.0} if curve.marked else {}
+        marker = {"marker": curve.marker, "markersize": points(3.0), "markeredgewidth": 0.0} if curve.marked else {}
         width = 0.0 if curve.whiskers else 0.7
         axes.plot(x, curve.y, linewidth=width, alpha=0.35, zorder=2, **marker, **line)
     else:
-        marker = {"marker": curve.marker, "markersize": 4.5} if curve.marked else {}
-        axes.plot(x, curve.y, linewidth=1.9, zorder=3, **marker, **line)
+        marker = {"marker": curve.marker, "markersize": points(4.5)} if curve.marked else {}
+        style = (0, (3, 3)) if covers else "-"
+        axes.plot(x, curve.y, linestyle=style, linewidth=points(1.9), zorder=3, **marker, **line)
 
 
 def _scatter(axes: Axes, dots: Dots) -> None:
     look: dict[str, Any] = {
         "marker": dots.marker,
-        "s": dots.size**2,
+        "s": points(dots.size) ** 2,
         "alpha": dots.alpha,
         "label": dots.label or "_nolegend_",
     }

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from llm_coop_envs.render.charts.sizes import points
 from llm_coop_envs.render.charts.style import BLUE, FAINT, PUBLISHED, new_figure, note_plotted, styled
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ def _draw(axes: Axes, panel: DotPanel, groups: Sequence[tuple[str, str]]) -> Non
             textcoords="offset points",
             va="top",
             rotation=90,
-            fontsize=7.5,
+            fontsize=points(7.5),
             color=FAINT,
         )
     step = 0.7 / max(len(groups), 1)

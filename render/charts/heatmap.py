@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from llm_coop_envs.render.charts.sizes import points
 from llm_coop_envs.render.charts.style import INK, new_figure, note_plotted, set_titles, styled
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def draw_maps(maps: Sequence[HeatMap], *, x_label: str, y_label: str, bar: str, 
                 if not np.isnan(value):
                     colour = "white" if high > low and (value - low) / (high - low) < 0.55 else INK
                     text = f"{value:.{decimals}f}"
-                    axes.text(column, row, text, ha="center", va="center", fontsize=8.5, color=colour)
+                    axes.text(column, row, text, ha="center", va="center", fontsize=points(8.5), color=colour)
             axes.grid(False)
             axes.set_xticks(range(len(heat_map.x)), heat_map.x)
             axes.set_yticks(range(len(heat_map.y)), heat_map.y)

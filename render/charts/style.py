@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+from llm_coop_envs.render.charts.sizes import panel_width, points, wrap_to
 from llm_coop_envs.util.extras import need
 
 if TYPE_CHECKING:
@@ -88,16 +89,17 @@ def styled() -> AbstractContextManager[None]:
 
     # Matplotlib's stubs accept only dictionaries with the exact names of all settings.
     context: Any = matplotlib.rc_context
-    style: AbstractContextManager[None] = context(STYLE)
+    sizes = {name: points(STYLE[name]) for name in ("font.size", "axes.titlesize", "legend.fontsize")}
+    style: AbstractContextManager[None] = context({**STYLE, **sizes})
     return style
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """An empty figure with a size in inches, which is not shown on a screen."""
+    """An empty figure with a size in inches, or of a column's width, which is not shown on a screen."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width, height), layout="constrained")
+    figure = Figure(figsize=(panel_width(width, 1), height), layout="constrained")
     FigureCanvasAgg(figure)
     return figure
 
@@ -117,7 +119,9 @@ def plotted(figure: Figure) -> list[dict[str, Any]]:
 
 def set_titles(axes: Axes, title: str, note: str) -> None:
     """Set a panel's title and, if `note` is not empty, a faint line below it."""
-    axes.set_title(title, pad=17 if note else None)
+    width = 0.75 * _panel_inches(axes)[0]
+    title, note = wrap_to(title, width, 11.5), wrap_to(note, width, 9.5)
+    axes.set_title(title, pad=points(5 + 12 * (1 + note.count("\n"))) if note else None)
     if note:
         axes.annotate(
             note,
@@ -125,9 +129,23 @@ def set_titles(axes: Axes, title: str, note: str) -> None:
             xycoords="axes fraction",
             xytext=(0, 4),
             textcoords="offset points",
-            fontsize=9.5,
+            fontsize=points(9.5),
             color=FAINT,
         )
+
+
+def set_labels(axes: Axes, x_label: str, y_label: str) -> None:
+    """Set the labels of both axes, in lines that a journal's column holds."""
+    axes.set_xlabel(x_label)
+    axes.set_ylabel(wrap_to(y_label, 0.6 * _panel_inches(axes)[1], 10))
+
+
+def _panel_inches(axes: Axes) -> tuple[float, float]:
+    """Width and height in inches of a panel with its titles and labels."""
+    figure: Any = axes.get_figure()
+    spec = axes.get_subplotspec()
+    columns, rows = (1, 1) if spec is None else (spec.get_gridspec().ncols, spec.get_gridspec().nrows)
+    return figure.get_figwidth() / columns, figure.get_figheight() / rows
 
 
 def picture(figure: Figure, form: str = "png") -> bytes:
@@ -152,3 +170,14 @@ def need_matplotlib() -> None:
         MissingExtra: matplotlib is not installed.
     """
     need("matplotlib", "drawing figures", "study")
+
+
+def draw_colour_bar(figure: Figure, grid: Any, label: str) -> None:
+    """Draw the bar that explains the colours of dots with whole numbers, if any axes of a grid have such dots."""
+    from matplotlib.ticker import MaxNLocator
+
+    coloured = [artist for axes in grid.flat for artist in axes.collections if artist.get_array() is not None]
+    if coloured:
+        ticks = MaxNLocator(nbins=8, integer=True)
+        axes = grid.ravel().tolist()
+        figure.colorbar(coloured[0], ax=axes, label=label, shrink=0.8, pad=0.02, ticks=ticks, drawedges=False)

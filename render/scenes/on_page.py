@@ -47,6 +47,7 @@ class PageFace:
             not say.
         personas: each player's persona in a few words, from the `start` event.
         moments: notable rounds with a few words on each, from an episode's events.
+        hearers: what those are called together who hear a message, from the `start` event, such as "neighbours".
     """
 
     kind: str
@@ -55,6 +56,7 @@ class PageFace:
     sight: Callable[[Any, int], Plain] | None = None
     personas: Callable[[Event], Sequence[str]] | None = None
     moments: Callable[[Sequence[Event]], list[tuple[int, str]]] | None = None
+    hearers: Callable[[Event], str] = lambda start: "others"
 
 
 def plain(values: Any) -> list[Any]:

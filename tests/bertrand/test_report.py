@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from llm_coop_envs.bertrand.faces.report import lasting
+from llm_coop_envs.bertrand.faces.report_prices import lasting
 from llm_coop_envs.bertrand.scenario import SCENARIO
 
 

@@ -2,20 +2,18 @@
 
 import asyncio
 import copy
-import io
 import json
 import os
 import re
 import subprocess
 import sys
-import tokenize
 import warnings
-from ast import AsyncFunctionDef, ClassDef, Constant, Expr, FunctionDef, Module, parse, walk
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
+from code_lines import code_lines
 from hypothesis import given
 from hypothesis import strategies as st
 from model_studies import answering
@@ -45,20 +43,6 @@ def registered(monkeypatch):
     return SCENARIO
 
 
-def code_lines(path):
-    """Lines of code: docstrings, comments and blank lines do not count."""
-    source = path.read_text()
-    docstrings = set()
-    for node in walk(parse(source)):
-        if isinstance(node, Module | ClassDef | FunctionDef | AsyncFunctionDef) and node.body:
-            first = node.body[0]
-            if isinstance(first, Expr) and isinstance(first.value, Constant) and isinstance(first.value.value, str):
-                docstrings |= set(range(first.lineno, first.end_lineno + 1))
-    silent = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)
-    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
-    return len({n for t in tokens if t.type not in silent for n in range(t.start[0], t.end[0] + 1)} - docstrings)
-
-
 def test_it_is_short():
     lines = {path.name: code_lines(path) for path in FOLDER.glob("*.py")}
     scene = lines.pop("scene.py")
@@ -74,7 +58,9 @@ def test_nothing_outside_its_folder_knows_it():
 
 def test_the_page_that_builds_it_shows_its_code():
     page = (ROOT / "docs" / "adding_a_scenario.md").read_text()
-    files = "\n".join(p.read_text() for p in FOLDER.rglob("*") if p.suffix in {".py", ".jinja", ".toml"})
+    folders = (FOLDER, FOLDER.with_name("auction"))
+    paths = [path for folder in folders for path in folder.rglob("*") if path.suffix in {".py", ".jinja", ".toml"}]
+    files = "\n".join(path.read_text() for path in paths)
     blocks = re.findall(r"```(?:python|jinja|toml)\n(.*?)```", page, re.DOTALL)
     assert len(blocks) >= 10
     for block in blocks:
@@ -182,7 +168,7 @@ def run(call, tmp_path_factory):
 
 def test_list_and_describe(call):
     assert "fishery" in call("list")
-    output = call("describe", "fishery")
+    output = call("describe", "fishery", "--all")
     for word in ("capacity", "growth rate", "sharing", "greedy", "share_of_best", "sustainable yield", "part"):
         assert word in output
 

@@ -2,6 +2,7 @@ import csv
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -14,6 +15,7 @@ from small import ALL, llm_coop, small_study
 from llm_coop_envs.errors import RunError, SettingsError
 from llm_coop_envs.export import export as module
 from llm_coop_envs.export.export import FORMS, export_run
+from llm_coop_envs.policies.llm.journal import read_all_episodes
 from llm_coop_envs.runs.folder import open_run
 from llm_coop_envs.runs.runner import run_study
 from llm_coop_envs.runs.tables import read_episodes
@@ -114,6 +116,56 @@ def test_an_unfinished_run_a_target_in_use_and_an_unknown_form_are_sentences(eve
         export_run(everything, "parket")
 
 
+def lacking(tmp_path):
+    """A run whose last episode is missing, as after a stop."""
+    run_study(small_study(ALL), tmp_path / "run", limit=11)
+    return tmp_path / "run"
+
+
+@pytest.mark.parametrize("form", ["parquet", "csv", "otree", "hf", "eee"])
+def test_what_is_there_of_an_unfinished_run_is_exported(tmp_path, form):
+    run = lacking(tmp_path)
+    with pytest.raises(RunError, match=r"\(11 of 12 episodes\); .*, or export what is there with --partial"):
+        export_run(run, form)
+    out = export_run(run, form, partial=True)
+    assert out == run / "export" / f"{form}-11"
+    text = "".join(path.read_text() for path in out.rglob("*") if path.suffix in (".csv", ".jsonl", ".md"))
+    if form == "parquet":
+        assert len(read_rows(out / "episodes.parquet")) == 11
+    elif form == "hf":
+        assert "11 of 12 episodes of 6 conditions" in text
+        assert len(read_rows(out / "data" / "episodes.parquet")) == 11
+    else:
+        assert re.search(r"evacuation-talk[/,]0\b", text)
+        assert not re.search(r"evacuation-talk[/,]1\b", text)
+    assert llm_coop("export", run, "--to", form, "--partial", "-o", tmp_path / "again").returncode == 0
+
+
+def test_without_an_episode_nothing_is_exported(tmp_path):
+    run = lacking(tmp_path)
+    for path in (run / "events").rglob("*.gz"):
+        path.unlink()
+    with pytest.raises(RunError, match=r"is not finished \(0 of 12"):
+        export_run(run, "csv", partial=True)
+    assert not (run / "export").exists()
+
+
+def test_csv_tables_hold_what_the_parquet_tables_hold(everything, tmp_path):
+    out = export_run(everything, "csv", tmp_path / "out")
+    for path in everything.glob("*.parquet"):
+        rows = read_csv(out / f"{path.stem}.csv")
+        expected = [{name: "" if value is None else value for name, value in row.items()} for row in read_rows(path)]
+        for row, original in zip(rows, expected, strict=True):
+            for name, value in original.items():
+                if isinstance(value, bool):
+                    assert row[name] == ("TRUE" if value else "FALSE")
+                elif isinstance(value, int | float):
+                    assert float(row[name]) == value
+                else:
+                    assert row[name].removeprefix("'") == value.removeprefix("'")
+    assert {"table", "column", "meaning", "unit"} == set(read_csv(out / "codebook.csv")[0])
+
+
 def test_what_fails_leaves_nothing_behind(everything, tmp_path, monkeypatch):
     def half(run, folder):
         (folder / "half.csv").write_text("half")
@@ -144,7 +196,9 @@ def test_a_hugging_face_folder_has_a_card_and_metadata_of_every_column(everythin
         names = [field["source"]["extract"]["column"] for field in records["field"]]
         assert names == parquet.read_schema(path).names
     _, head, text = (out / "README.md").read_text().split("---\n", 2)
-    configured = [one["data_files"] for one in yaml.safe_load(head)["configs"]]
+    configs = yaml.safe_load(head)["configs"]
+    assert [one["config_name"] for one in configs if one.get("default")] == ["episodes"]
+    configured = [one["data_files"] for one in configs]
     assert configured == [one["contentUrl"] for one in told["distribution"]]
     assert "12 episodes of 6 conditions" in text
 
@@ -231,6 +285,36 @@ def test_what_models_used_and_said_is_exported(modelled, tmp_path):
     told = read_rows(out / "data" / "messages.parquet")
     assert said == sorted(row["text"] for row in told if row["scenario"] == "bertrand")
     assert said
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the library
+def test_inspect_shows_every_prompt_with_its_answer(modelled, tmp_path):
+    pytest.importorskip("inspect_ai")
+    from inspect_ai.log import read_eval_log
+
+    exported = export_run(modelled, "inspect", tmp_path / "out") / "run.eval"
+    log = read_eval_log(str(exported), resolve_attachments=True)
+    asked = read_all_episodes(modelled)
+    total = 0
+    for sample in log.samples:
+        events = [event for event in sample.events if event.role != "transcript"]
+        exchanges = asked[sample.id]
+        total += len(events)
+        assert [[(one.role, one.text) for one in event.input] for event in events] == [
+            list(exchange.messages) for exchange in exchanges
+        ]
+        assert [event.output.completion for event in events] == [exchange.reply.text for exchange in exchanges]
+        assert [event.output.time for event in events] == [exchange.reply.latency for exchange in exchanges]
+        assert [event.role for event in events] == [exchange.key.agent for exchange in exchanges]
+        assert sample.working_time == pytest.approx(sum(exchange.reply.latency for exchange in exchanges))
+    assert total == sum(map(len, asked.values())) > 50
+    means = {score.name: score.metrics["mean"].value for score in log.results.scores}
+    for condition, measure in (name.split("/") for name in means):
+        values = [s.scores[measure].value for s in log.samples if s.id.startswith(f"{condition}/")]
+        assert means[f"{condition}/{measure}"] == pytest.approx(sum(values) / len(values))
+    assert means
+    again = read_eval_log(str(export_run(modelled, "inspect", tmp_path / "again") / "run.eval"))
+    assert again.samples[0].events[1].timestamp == log.samples[0].events[1].timestamp
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the library

@@ -2,6 +2,7 @@ import pytest
 from browser import CHROMIUM, Browser
 from model_studies import answering, play
 from small import ALL, small_study
+from viewing import Asking, viewed
 
 from llm_coop_envs.runs.runner import run_study
 
@@ -32,3 +33,9 @@ def browser(tmp_path_factory):
     found = Browser(tmp_path_factory.mktemp("browser"))
     yield found
     found.close()
+
+
+@pytest.fixture(scope="module")
+def asks(runs):
+    with viewed(runs) as found:
+        yield Asking(*found)

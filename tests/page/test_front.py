@@ -39,7 +39,7 @@ def test_it_names_no_place_to_load_from():
     lock = json.loads((FRONT / "package-lock.json").read_text())
     assert not [name for name, one in lock["packages"].items() if "resolved" in one]
     for path in STATIC.iterdir():
-        text = path.read_text()
+        text = path.read_text(encoding="utf-8")
         assert "sourceMappingURL" not in text
         assert "@import" not in text
         # Names of XML's kinds are no places.

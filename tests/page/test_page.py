@@ -1,6 +1,5 @@
 """The page in a real browser: open, scrub, filter, steer, compare, hostile messages, for everybody."""
 
-import contextlib
 import json
 import shutil
 import threading
@@ -12,7 +11,7 @@ from browser import needs_chromium
 from invoking import invoke
 from model_studies import SHORT, answering, play
 from small import KBC, small_study, write_manifest
-from viewing import viewed
+from viewing import READY, looked_at, opened, usable
 
 from llm_coop_envs.benchmarks.speed.view import make_large
 from llm_coop_envs.page import index as indexes
@@ -45,15 +44,6 @@ ROUTES = {
     "story": "run/deep%2Fmodel/episode/evacuation-talk/0/agent/2",
     "compare": "compare?a=rules%7Cbertrand-talk%7C0&b=rules%7Cbertrand-silent%7C0&at=5",
 }
-READY = "!document.body.innerText.includes('Loading') && !document.body.innerText.includes('Looking for')"
-
-
-@contextlib.contextmanager
-def looked_at(browser, folder):
-    """A page's server, which the browser has left, and asks nothing of, when it ends."""
-    with viewed(folder) as found:
-        yield found
-        browser.open("about:blank")
 
 
 @pytest.fixture(scope="module")
@@ -63,18 +53,6 @@ def page(browser, runs):
         browser.open(address)
         browser.shows("everything")
         yield address.split("?")[0]
-
-
-def opened(browser, page, route):
-    browser.open(f"{page}#/{route}")
-    browser.until(f"location.hash === {json.dumps('#/' + route)}")
-    browser.until(f"document.querySelector('h1') && {READY}")
-
-
-def usable(browser):
-    """Nothing sticks out sideways, and axe finds nothing serious."""
-    browser.until("document.documentElement.scrollWidth <= innerWidth")  # charts follow a new width a moment later
-    assert browser.faults() == []
 
 
 def unfold(browser):
@@ -91,11 +69,11 @@ def test_the_token_is_gone_from_the_address(browser, page):
 def test_an_episode_is_found_from_the_runs(browser, page):
     opened(browser, page, "")
     browser.click("short", "a")
-    browser.shows("Conditions")
-    browser.tap("[...document.querySelectorAll('a.tag')].find(e => e.href.includes('bertrand-talk/1'))")
+    browser.shows("Episodes")
+    browser.tap("[...document.querySelectorAll('tbody a')].find(e => e.href.includes('bertrand-talk/1'))")
     browser.shows("Bertrand competition · 2 players")
     browser.run("history.back()")
-    browser.shows("Conditions")
+    browser.shows("Episodes")
 
 
 def test_scrubbing_moves_drawing_and_talk_together(browser, page):
@@ -122,7 +100,7 @@ def test_moments_are_jumped_to(browser, page):
     opened(browser, page, "run/rules/episode/bertrand-talk/0")
     texts = browser.run("[...document.querySelectorAll('.scrubber option')].map(e => e.innerText)")
     assert any("first collusive round" in one for one in texts)
-    browser.press("ArrowRight", shift=True)
+    browser.press("ArrowLeft", shift=True)
     browser.until("document.querySelector('.scrubber select').value !== ''")
     chosen = browser.run("document.querySelector('.scrubber select').selectedOptions[0].innerText")
     assert f"round {chosen.split(':')[0]}" in browser.run("document.querySelector('output').innerText")
@@ -177,7 +155,9 @@ def test_agents_are_filtered_and_their_story_is_read(browser, page):
 
 def test_two_episodes_are_compared(browser, page):
     opened(browser, page, ROUTES["compare"])
-    browser.until("document.querySelectorAll('.pair canvas').length === 2")
+    browser.until("document.querySelectorAll('.both canvas').length === 2")
+    browser.shows("Second minus first")
+    browser.click("Means of the two conditions", "summary")
     browser.shows("profit gain")
     browser.press("ArrowRight")
     browser.until("document.querySelector('output').innerText.startsWith('round 7')")
@@ -186,12 +166,12 @@ def test_two_episodes_are_compared(browser, page):
         == ["round 7"] * 2
     )
     opened(browser, page, "compare")
-    browser.shows("Choose two episodes")
+    browser.shows("Choose two runs, or an episode of each")
     browser.fill("Run", "rules")
     browser.until("document.querySelector('fieldset').querySelectorAll('option').length > 6")
     browser.fill("Condition", "kbc-talk")
-    browser.until("location.hash.includes('a=rules')")
-    browser.shows("Choose two episodes")
+    browser.until("location.hash.includes('a=rules%257Ckbc-talk') || location.hash.includes('a=rules%7Ckbc-talk')")
+    browser.shows("Choose two runs, or an episode of each")
 
 
 def test_branches_are_compared_from_the_round_on_at_which_they_part(browser, runs, tmp_path):
@@ -206,7 +186,7 @@ def test_branches_are_compared_from_the_round_on_at_which_they_part(browser, run
         browser.shows("everything")
         base = address.split("?")[0]
         opened(browser, base, f"compare?a=arms%7C{quote(one)}%7C0&b=arms%7C{quote(other)}%7C0")
-        browser.until("document.querySelectorAll('.pair canvas').length === 2")
+        browser.until("document.querySelectorAll('.both canvas').length === 2")
         browser.until("document.querySelector('output').innerText.startsWith('round 9 ')")
         browser.until(
             "[...document.querySelectorAll('.scrubber option')].some(e => e.innerText.includes('branches part'))"
@@ -231,7 +211,7 @@ def test_a_live_run_is_paused_and_resumed(browser, tmp_path):
         browser.tap("document.querySelector('tbody a')")
         browser.shows("Workers")
         usable(browser)
-        browser.tap("document.querySelector('td .tag')")
+        browser.tap("document.querySelector('td a.tag')")
         browser.until("document.querySelector('.chip.paused') && document.querySelector('figure')")
         usable(browser)
         assert sum(server.asked.values()) == before
@@ -259,7 +239,7 @@ def test_what_becomes_of_an_order_is_shown(browser, tmp_path):
         server.latency = 0.2
         browser.open(f"{base}#/run/run")
         browser.click("Resume", "button")
-        browser.until("document.querySelector('progress').value % 1 > 0")
+        browser.shows("of their rounds")
         server.latency = 2.0
         time.sleep(0.3)
         browser.run("window.confirm = () => true")
@@ -397,6 +377,7 @@ def test_an_exported_page_needs_no_server(browser, runs, tmp_path):
     browser.until("document.querySelectorAll('tbody tr').length === 1")
     browser.fill("Name", "")
     browser.fill("Said", "to MY mind")
+    browser.until("location.hash.includes('said=')")
     browser.shows("6 agents")
     browser.open(f"{path.as_uri()}#/run/model/episode/evacuation-talk/0/agent/2")
     unfold(browser)
@@ -413,7 +394,7 @@ def test_a_run_that_is_deleted_meanwhile_is_told(browser, runs, tmp_path):
         opened(browser, base, "run/a/episode/evacuation-talk/0")
         shutil.rmtree(tmp_path / "a")
         browser.shows("a: is not there any more; what was read of it is still shown")
-        browser.shows("12 inside")
+        browser.shows("0 inside")
         browser.press("]")
         browser.shows("a: there is no such run")
         browser.open(f"{base}#/run/a/episode/kbc-talk/1")
@@ -487,10 +468,10 @@ def test_it_can_be_used_by_keyboard_alone(browser, page):
     browser.open("about:blank")  # where the focus was before is forgotten
     opened(browser, page, "")
     reached = []
-    for _ in range(6):
+    while not {"short", "everything"} <= {*reached} and len(reached) < 40:
         browser.call("Input.dispatchKeyEvent", type="rawKeyDown", key="Tab", code="Tab", windowsVirtualKeyCode=9)
         reached.append(browser.run("document.activeElement.innerText || document.activeElement.tagName"))
-        assert browser.run("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+        assert browser.run("getComputedStyle(document.activeElement).outlineStyle") == "solid", reached
     assert reached[0] == "To the content"
     assert "everything" in reached
     assert "short" in reached

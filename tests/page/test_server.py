@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import http.client
 import json
 import os
 import shutil
@@ -14,7 +13,7 @@ import pytest
 from invoking import assert_sentence, invoke
 from model_studies import SHORT, answering, asking, play, study_with_model
 from small import command, write_manifest
-from viewing import viewed
+from viewing import Asking, viewed
 
 from llm_coop_envs.page.known_runs import KnownRuns
 from llm_coop_envs.page.server import PageServer
@@ -25,44 +24,11 @@ from llm_coop_envs.storage.lease import hold_lease
 ALL_QUESTIONS = (
     *("runs", "run?run=rules", "episodes?run=rules&condition=kbc-talk", "episode?run=rules&condition=kbc-talk&seed=0"),
     "frames?run=rules&condition=kbc-talk&seed=0&first=0&most=10",
+    *("course?run=rules&condition=kbc-talk&seed=0", "answers?run=rules", "versus?run=rules&other=rules"),
     "agents?run=rules&condition=kbc-talk&seed=0",
     "story?run=rules&condition=kbc-talk&seed=0&number=1",
     "live",
 )
-
-
-class Asking:
-    """Asks a server as a browser, or somebody else, would."""
-
-    def __init__(self, view, address):
-        self.view = view
-        self.host = address.split("/")[2]
-
-    def send(self, path, method="GET", body=None, token=True, **headers):
-        talk = http.client.HTTPConnection(self.host, timeout=30)
-        headers = {name.replace("_", "-"): value for name, value in headers.items() if value is not None}
-        if token:
-            headers["Cookie"] = f"llm-coop-{self.host.split(':')[1]}={self.view.token if token is True else token}"
-        talk.request(method, path, body=body, headers=headers)
-        answer = talk.getresponse()
-        found = answer.status, dict(answer.getheaders()), b"" if path == "/api/live" else answer.read()
-        talk.close()
-        return found
-
-    def get(self, question, **more):
-        status, _, body = self.send(f"/api/{question}", **more)
-        return status, json.loads(body)
-
-    def order(self, content, **more):
-        headers = {"Origin": f"http://{self.host}", "Sec_Fetch_Site": "same-origin", **more}
-        status, _, body = self.send("/api/control", "POST", json.dumps(content), **headers)
-        return status, json.loads(body)
-
-
-@pytest.fixture(scope="module")
-def asks(runs):
-    with viewed(runs) as found:
-        yield Asking(*found)
 
 
 @pytest.mark.parametrize("question", ALL_QUESTIONS)
@@ -168,7 +134,9 @@ def test_runs_are_those_that_were_found(asks, name):
 
 @pytest.mark.parametrize("condition", ["..", "../../..", "kbc-talk/..", "", "/etc/passwd"])
 def test_episodes_are_those_of_the_run(asks, condition):
-    for question in ("episodes", "episode", "frames", "agents", "story", "sight"):
+    for question in ("episodes", "episode", "course", "frames", "agents", "story", "sight"):
+        if question == "episodes" and not condition:
+            continue  # those of all conditions
         more = "&seed=0&number=0&place=0" if question != "episodes" else ""
         status, found = asks.get(f"{question}?run=rules&condition={condition}{more}")
         assert status == 409

@@ -29,7 +29,7 @@ def test_answers_that_were_cut_off_are_told_at_the_top_and_counted(cut, tmp_path
     assert talk["truncated"] == talk["requests"] > 0
     assert f"{talk['truncated']} of {talk['requests']} answers to 'talk'" in answers.cut_off["kbc"]
     page = write_report(cut, tmp_path).read_text(encoding="utf-8")
-    assert page.index("Cut off.") < page.index("What was played")
+    assert page.index("Cut off.") < page.index("<h2>What was played")
     assert "answers cut off</span>" in page
     table = answers.tables()[0]
     for row, condition in zip(table.rows, ("kbc", "bertrand"), strict=False):

@@ -100,7 +100,7 @@ def test_means_are_those_of_the_episodes_that_they_lead_to(reported):
         cell = dict(zip(head, line, strict=True))
         played = [dict(zip(names, episodes[row - 2], strict=True)) for row in rows_of(cell["episodes"])]
         assert {one["condition"] for one in played} == set(cell["conditions"].split())
-        values = [float({"true": 1, "false": 0}.get(v, v)) for one in played if (v := one[cell["name"]]) != ""]
+        values = [float({"TRUE": 1, "FALSE": 0}.get(v, v)) for one in played if (v := one[cell["name"]]) != ""]
         if not values:
             assert cell["text"] == "\N{EN DASH}"
             assert cell["value"] == cell["n"] == ""
@@ -127,17 +127,19 @@ def test_a_figures_file_holds_what_is_drawn(everything, reported):
         head, *lines = table(reported / f"{drawing.name}.csv")
         rows = [dict(zip(head, line, strict=True)) for line in lines]
         (axes,) = drawing.figure.axes
-        label = next(line.get_label() for line in axes.lines if "mean of" in str(line.get_label()))
-        drawn = next(line for line in axes.lines if line.get_label() == label)
-        told = [(float(row["x"]), float(row["y"])) for row in rows if row["series"] == label]
-        assert np.array(told) == pytest.approx(drawn.get_xydata())
+        labels = [line.get_label() for line in axes.lines if "here" in str(line.get_label())]
+        assert len(labels) == 2
+        for label in labels:
+            drawn = next(line for line in axes.lines if line.get_label() == label)
+            told = [(float(row["x"]), float(row["y"])) for row in rows if row["series"] == label]
+            assert np.array(told) == pytest.approx(drawn.get_xydata())
         assert {row["series"] for row in rows if row["kind"] == "horizontal line"} == {"Nash", "cartel"}
 
 
 CONVERT = {
     "integer": int,
     "number": float,
-    "boolean": ("true", "false").index,
+    "boolean": ("TRUE", "FALSE").index,
     "string": str,
     "any": lambda text: pytest.fail(text) if text else None,
 }

@@ -3,6 +3,7 @@ import shutil
 
 import numpy as np
 import pytest
+from reading_back import prices_of_each
 from small import ALL, events_in, llm_coop, small_study, write_manifest
 
 from llm_coop_envs.bertrand.faces import q_learning_figures as q_learning
@@ -39,8 +40,9 @@ def test_what_can_be_drawn_is_drawn_and_the_rest_has_a_reason(drawn):
     assert set(drawn.drawn) | set(drawn.not_drawn) == set(known_figures())
     assert "temperature" in drawn.not_drawn["temperature"]
     assert "Q-learning sessions" in drawn.not_drawn["q-learning-gain"]
-    files = {f"{name}.png" for names in drawn.drawn.values() for name in names}
-    assert {path.name for path in drawn.folder.iterdir()} == files | {CAPTIONS}
+    names = [name for names in drawn.drawn.values() for name in names]
+    files = {f"{name}.png" for name in names}
+    assert {path.name for path in drawn.folder.iterdir()} == files | {f"{name}.csv" for name in names} | {CAPTIONS}
     captions = (drawn.folder / CAPTIONS).read_text(encoding="utf-8")
     assert all(f"**{file.removesuffix('.png')}**: " in captions for file in files)
 
@@ -90,10 +92,10 @@ def test_the_published_run_stands_beside_its_seed(tmp_path):
 
 
 def test_prices_are_those_of_the_events(everything, sections):
-    drawings = {drawing.name: drawing for drawing in sections["bertrand"].prices()}
+    drawings = prices_of_each(sections["bertrand"])
     run = open_run(everything)
     for name in ("bertrand-silent", "bertrand-talk"):
-        axes = drawings[f"bertrand_prices_{name}"].figure.axes[0]
+        axes = drawings[name].figure.axes[0]
         thin = [line for line in axes.lines if line.get_alpha() == 0.35]
         for seed, line in zip((0, 1), thin, strict=True):
             _, events = run.read_events(name, seed)
@@ -118,7 +120,7 @@ def test_odd_conditions_can_be_drawn(tmp_path):
     outcome = draw_figures(tmp_path / "run", formats=("png",))
     of_sessions = {name for name in known_figures() if name.startswith("q-learning-")}
     assert len(of_sessions) == 6
-    assert set(outcome.not_drawn) == {"seeds", "temperature", "conversation", "kbc-kinds", *of_sessions}
+    assert set(outcome.not_drawn) == {"effects", "seeds", "temperature", "conversation", "kbc-kinds", *of_sessions}
     (long,) = sections_of(tmp_path / "run")["kbc"].conditions
     assert len(long.title) == 36
     assert long.title.endswith("\N{HORIZONTAL ELLIPSIS}")
@@ -304,5 +306,6 @@ def test_the_command_lists_what_it_did(everything, tmp_path):
     assert found.returncode == 0, found.stderr
     assert "drawn      kbc-variance: kbc_variance" in found.stdout
     assert "not drawn  temperature" in found.stdout
-    assert {path.name for path in tmp_path.iterdir()} == {"kbc_variance.png", "kbc_variance.pdf", CAPTIONS}
+    files = {f"kbc_variance.{ending}" for ending in ("png", "pdf", "csv")}
+    assert {path.name for path in tmp_path.iterdir()} == files | {CAPTIONS}
     assert llm_coop("figures", everything, "--base-url", "http://127.0.0.1:1/v1").returncode == 2

@@ -127,10 +127,10 @@ def test_changes_are_marked_where_they_begin_and_end(treated):
     assert marked(panel, [usual]).marks == []
     assert next(one.label for one in marked(panel, [usual, silent]).marks) == "silent: talk = false"
     assert marks_text([usual]) == ""
-    drawing = next(one for one in section.prices() if one.name.endswith("silent"))
+    (drawing,) = section.prices()
     assert "talk = false in rounds 5 to 8" in drawing.caption
     (axes,) = drawing.figure.axes
-    assert "talk = false" in {text.get_text() for text in axes.texts}
+    assert "silent: talk = false" in {text.get_text() for text in axes.texts}
 
 
 def test_several_changes_at_once_share_a_line(treated):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
-from reading_back import check_cell, played, rounds_in
+from reading_back import check_cell, played, prices_of_each, rounds_in
 
 from llm_coop_envs.kbc.reference import smoothed
 from llm_coop_envs.render.charts.curves import draw_panels
@@ -200,7 +200,7 @@ FREE = {"rounds": 90, "collusion_window": 25, "exchanges": 1, "initial_prices": 
 )
 def test_price_competition(conditions):
     section, events = played("bertrand", conditions)
-    drawings = {drawing.name.removeprefix("bertrand_prices_"): drawing for drawing in section.prices()}
+    drawings = prices_of_each(section)
     assert set(drawings) == set(events)
     prices = {
         name: [np.array([e["prices"] for e in rounds_in(one)]) for one in found] for name, found in events.items()

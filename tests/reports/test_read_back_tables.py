@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from model_studies import answering, asking, play
-from reading_back import DASH, check_cell, played, rounds_in
+from reading_back import DASH, check_cell, played, prices_of_each, rounds_in
 from scipy import stats
 from small import small_study
 
@@ -80,6 +80,11 @@ def test_differences_and_the_pairs_that_would_find_them(drawn):
         "variance_last": [[np.var(last_numbers(one)) for one in events[name]] for name in ("c0", "c1")],
         "mean_last": [[np.mean(last_numbers(one)) for one in events[name]] for name in ("c0", "c1")],
     }
+    # Three who draw a number may draw the same with another seed: an arm with copies and under 6 courses is not tested.
+    distinct = min(len({tuple(last_numbers(one)) for one in own}) for own in events.values())
+    if distinct < 6:
+        assert all(row.cells[5].number is None for row in rows.values())
+        return
     raw, power = {}, {row.name: row for table in tables[1:] for row in table.rows}
     for name, (first, second) in values.items():
         apart = np.subtract(second, first)
@@ -248,7 +253,7 @@ def test_rows_with_and_without_fallbacks_are_those_of_the_events(folders):
 def test_a_branch_shows_what_the_run_played_and_then_what_the_arm_did(folders):
     source, branch = open_run(folders / "run"), open_run(folders / "branch")
     (section,), _ = read_run(branch)
-    drawn = {one.name.removeprefix("bertrand_prices_"): one for one in section.prices()}
+    drawn = prices_of_each(section)
     before = [[e["prices"] for e in rounds_in(source.read_events("firms", seed)[1])] for seed in (0, 1, 2)]
     assert set(drawn) == {"firms-as_it_was", "firms-forced"}
     for name, drawing in drawn.items():

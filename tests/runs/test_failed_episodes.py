@@ -96,16 +96,16 @@ def test_report_export_verify_and_page_name_it(tmp_path, failing):
             RunError, match=r"4 of 5 episodes; 1 of 5 episodes failed: condition 'silent', seed 2 failed: Zero"
         ):
             use(folder)
-    page = write_report(folder, partial=True).read_text().replace("&#39;", "'")
+    page = write_report(folder, partial=True).read_text(encoding="utf-8").replace("&#39;", "'")
     assert f"<li>{FAILED}.</li>" in page
     assert "1 of 5 episodes ended with an error and are missing from every number below" in page
     verification = verify_run(folder, again=True)
     assert (verification.failed, verification.faults) == ([FAILED], [])
-    assert KnownRuns(tmp_path / "runs").detail("one")["mixed"] == [FAILED]
+    assert KnownRuns(tmp_path / "runs").detail("one")["mixed"] == [f"1 of 5 episodes failed: {FAILED}"]
 
     failing.clear()
     run_study(broken_study(), folder)
-    assert "failed:" not in write_report(folder).read_text()
+    assert "failed:" not in write_report(folder).read_text(encoding="utf-8")
     assert verify_run(folder).failed == []
     assert KnownRuns(tmp_path / "runs").detail("one")["mixed"] == []
 

@@ -1,13 +1,13 @@
 """Nothing that takes longer is silent, in a terminal or in a log."""
 
 import time
-from types import SimpleNamespace
 
 import pytest
 
 from llm_coop_envs.runs import progress
 from llm_coop_envs.runs.progress import counting, waiting, working
-from llm_coop_envs.runs.remaining import TimeLeft, count_of, format_clock
+from llm_coop_envs.runs.remaining import count_of, format_clock
+from llm_coop_envs.util import pace
 
 
 @pytest.fixture
@@ -36,13 +36,14 @@ def test_what_is_done_at_once_says_nothing(capsys):
     assert capsys.readouterr().err == ""
 
 
-def test_what_is_counted_has_a_remaining_time(quick, capsys):
+def test_what_is_counted_has_a_remaining_time(quick, capsys, monkeypatch):
+    monkeypatch.setattr(pace, "SURE_SECONDS", 0.1)
     with counting("steps", 1000) as count:
         count(0)
         time.sleep(0.2)
         count(200)
         time.sleep(0.2)
-    assert "200 of 1,000 steps, about 0:01 left ..." in capsys.readouterr().err
+    assert "200 of 1,000 steps, about 1 s left (" in capsys.readouterr().err
 
 
 def test_nothing_is_said_while_a_person_is_asked(quick, capsys):
@@ -56,30 +57,6 @@ def test_nothing_is_said_while_a_person_is_asked(quick, capsys):
         time.sleep(0.2)
     assert asked == ""
     assert "The game goes on ..." in capsys.readouterr().err
-
-
-def test_episodes_side_by_side_have_a_remaining_time():
-    def at(round, rounds=20):
-        return SimpleNamespace(round=round, settings=SimpleNamespace(rounds=rounds))
-
-    left = TimeLeft(4)
-    assert left.seconds_left(0.0, begun=False) is None
-    left.follow((0, 0), at(11))  # from the journal: it took no time
-    assert left.seconds_left(10.0, begun=False) is None
-    left.follow((0, 1), at(1))
-    assert left.seconds_left(10.0, begun=True) is None
-    left.follow((0, 1), at(11))
-    assert left.seconds_left(14.0, begun=True) is None  # too early to say
-    # Half an episode in 50 s, and three are left.
-    assert left.seconds_left(60.0, begun=True) == pytest.approx(50 * 3 / 0.5)
-    left.shares[(0, 0)] = left.shares[(0, 1)] = 1.0
-    left.shares[(0, 2)] = 1.0
-    left.follow((0, 3), at(1))
-    assert left.seconds_left(110.0, begun=True) == pytest.approx(100 * 1 / 1.5)
-    left.follow((0, 3), at(3))  # slower than the others: a tenth in 90 s
-    assert left.seconds_left(200.0, begun=True) == pytest.approx(90 * 0.9 / 0.1)
-    left.follow((0, 4), SimpleNamespace(round=3, settings=SimpleNamespace()))
-    assert left.shares[(0, 4)] == 0
 
 
 def test_words():

@@ -18,7 +18,6 @@ from llm_coop_envs.errors import MissingExtra, RunError, StudyError
 from llm_coop_envs.kbc import scripted as kbc
 from llm_coop_envs.runs.episode import episode_randomness
 from llm_coop_envs.runs.folder import open_run
-from llm_coop_envs.runs.remaining import estimate_seconds
 from llm_coop_envs.runs.runner import run_study
 from llm_coop_envs.runs.watcher import Watcher
 from llm_coop_envs.storage.folder import INTERRUPTED
@@ -40,11 +39,9 @@ conditions:
 class Counting(Watcher):
     def __init__(self):
         self.episodes = []
-        self.lefts = []
 
-    def episode(self, condition, seed, seconds, left):
+    def episode(self, condition, seed, seconds, remaining):
         self.episodes.append((condition, seed))
-        self.lefts.append(left)
 
 
 class Stops(ScriptedPolicy):
@@ -66,7 +63,6 @@ def test_a_run_is_complete_and_says_so(tmp_path):
     assert [s["command"] for s in run.manifest["sessions"]] == ["llm-coop run x"]
     assert run.manifest["sessions"][0]["versions"]["numpy"] == np.__version__
     assert watcher.episodes == [("silent", 1), ("talking", 1), ("silent", 2), ("talking", 2), ("silent", 3)]
-    assert watcher.lefts[-1] == 0
     assert (tmp_path / "run" / "study.yaml").read_text() == KBC
     header, events = run.read_events("talking", 2)
     assert sorted(header["policies"].values()) == ["kbc/announcer"] * 2 + ["kbc/uniform"] * 3
@@ -265,12 +261,6 @@ def test_without_pyarrow_nothing_is_begun(tmp_path, monkeypatch):
 def test_the_number_of_workers_is_checked(tmp_path):
     with pytest.raises(RunError, match="workers=0"):
         run_study(small_study(), tmp_path / "run", workers=0)
-
-
-def test_estimates():
-    assert estimate_seconds([2, 3], [[1.0, 3.0], []]) == 2 * 2.0 + 3 * 2.0
-    assert estimate_seconds([0, 1], [[1.0], [10.0]]) == 10.0
-    assert estimate_seconds([5], [[]]) == 0.0
 
 
 def until_some_events(process, folder, count):

@@ -56,8 +56,7 @@ class Program:
 def program():
     made = Program()
     yield made
-    made.process.stdin.close()
-    made.process.wait()
+    made.process.communicate()  # closes its standard input, at which it ends
 
 
 def ended(path):

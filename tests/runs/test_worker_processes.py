@@ -54,7 +54,7 @@ def test_a_run_of_rules_loads_nothing_of_language_models_but_the_readers_of_what
             assert not left.code, left.code
         models = {name for name in sys.modules if name.startswith("llm_coop_envs.policies.llm.")}
         models = {name for name in models if ".parsing" not in name}
-        print(sorted(name for name in models if not name.endswith((".playing", ".answer_readers"))))
+        print(sorted(name for name in models if not name.endswith((".playing", ".answer_readers", ".move_readers"))))
         """
     found = python(code, tmp_path / "small.yaml", tmp_path / "run")
     assert found.returncode == 0, found.stderr

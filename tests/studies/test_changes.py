@@ -187,7 +187,7 @@ WRONG = [
     ("history_window: 1", "history_window: -1", 22, ["changes[1].settings.history_window", "-1"]),
     (
         "policy: price_matching",
-        "policy: {options: {toleranse: 1}}",
+        "policy: {name: best_reply, options: {toleranse: 1}}",
         22,
         ["changes[1].policy.options.toleranse", "takes none"],
     ),

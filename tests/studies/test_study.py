@@ -286,6 +286,7 @@ FIELDS = {
     "after": None,
     "changes": "[{from_round: 2, policy: uniform}]",
     "pair": "contest",
+    "when": "when it is played",
     "family": "contests",
     "cluster": "2",
     "model": "{temperature: 0}",
@@ -305,10 +306,11 @@ def test_grid_and_variants_treat_every_field_alike(field):
     if field == "seeds":
         del given["episodes"]
     body = ", ".join(f"{name}: {value}" for name, value in given.items())
+    other = body.replace("when: when it is played", "when: when something else is played")
     texts = {
-        "plain": f"{{name: a, {body}}}\n  - {{name: b, {body}}}",
-        "grid": f"{{name: a, {body}, grid: {{talk: [true]}}}}\n  - {{name: b, {body}}}",
-        "variants": f"{{name: a, {body}, variants: [{{name: v}}]}}\n  - {{name: b, {body}}}",
+        "plain": f"{{name: a, {body}}}\n  - {{name: b, {other}}}",
+        "grid": f"{{name: a, {body}, grid: {{talk: [true]}}}}\n  - {{name: b, {other}}}",
+        "variants": f"{{name: a, {body}, variants: [{{name: v}}]}}\n  - {{name: b, {other}}}",
     }
     made = {kind: parse_study(f"name: s\nconditions:\n  - {text}\n", "x").conditions[0] for kind, text in texts.items()}
     for kind in ("grid", "variants"):

@@ -209,7 +209,7 @@ def fuzz(target, strategy, read, seconds):
     )
     @given(strategy)
     def one(content):
-        if time.process_time() > end:
+        if counts["inputs"] and time.process_time() > end:
             raise TimeoutError
         counts["inputs"] += 1
         try:

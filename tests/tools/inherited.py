@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import locale
 import os
 import signal
@@ -37,12 +38,13 @@ def forget() -> None:
     # The same folder for all workers and sessions, because drawing libraries keep lists of fonts there.
     home = Path(tempfile.gettempdir()) / f"llm-coop-tests-{os.getuid() if hasattr(os, 'getuid') else 'user'}"
     home.mkdir(mode=0o700, exist_ok=True)
-    os.environ.update(HOME=str(home), TZ="UTC", LC_ALL="C.UTF-8", TERM="dumb")
+    os.environ.update(HOME=str(home), TZ="UTC", LC_ALL="C.UTF-8", TERM="xterm")
     if pip_file.is_file():
         os.environ.setdefault("PIP_CONFIG_FILE", str(pip_file))
     if hasattr(time, "tzset"):
         time.tzset()
-    locale.setlocale(locale.LC_ALL, "C")
+    with contextlib.suppress(locale.Error):  # some systems have no such locale
+        locale.setlocale(locale.LC_ALL, "C.UTF-8")
     # A shell's background jobs ignore Ctrl-C, and their children inherit that: tests that press it would wait in vain.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -14,7 +14,7 @@ import pyarrow.parquet  # noqa: F401  # imported before the fork, as all of the 
 from llm_coop_envs import bertrand_v0, evacuation_v0, kbc_v0
 from llm_coop_envs.policies.llm.asking.live import open_chat as open_chat
 from llm_coop_envs.policies.llm.clients import lean as lean
-from llm_coop_envs.runs.folder import describe_models
+from llm_coop_envs.runs.manifest import describe_models
 from llm_coop_envs.runs.model_access import ModelAccess
 from llm_coop_envs.runs.runner import run_study
 from llm_coop_envs.storage.folder import versions

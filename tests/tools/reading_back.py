@@ -33,6 +33,16 @@ def played(scenario, conditions, pair=""):
         return section, {c.name: [run.read_events(c.name, seed)[1] for seed in c.seeds] for c in run.conditions}
 
 
+def prices_of_each(section):
+    """The figure of prices of each condition alone, by its name."""
+    return {
+        arm.condition.name: drawing
+        for arm in section.conditions
+        for drawing in section.limit_to([arm]).prices()
+        if drawing.name == f"bertrand_prices_{arm.condition.name}"
+    }
+
+
 def rounds_in(events):
     return [event for event in events if event["type"] == "round"]
 

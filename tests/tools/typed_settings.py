@@ -89,7 +89,9 @@ def formatted(text):
     """As `ruff format` and `ruff check --fix` leave it."""
     ruff = [sys.executable, "-m", "ruff"]
     for call in (["check", "--fix", "-q", "--select", "I", "-"], ["format", "-q", "-"]):
-        text = subprocess.run([*ruff, *call], input=text, capture_output=True, text=True, check=True, cwd=HOME).stdout
+        text = subprocess.run(
+            [*ruff, *call], input=text, capture_output=True, encoding="utf-8", check=True, cwd=HOME
+        ).stdout
     return text
 
 

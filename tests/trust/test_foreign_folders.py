@@ -45,6 +45,7 @@ MORE = {
     "judge": [["RUN", "--model", "m", "--base-url", "http://127.0.0.1:9/v1", "--dry"]],
     "branch": [["RUN", "--at", "0", "--arms", "ARMS", "-o", "branch"]],
     "film": [["RUN", "-o", "film.gif"]],
+    "table": [["RUN"], ["RUN", "means", "--to", "csv"]],
 }
 ARMS = "arms:\n  - {name: same}\n"
 
@@ -74,6 +75,16 @@ def required(command):
 
 
 COMMANDS = tuple(commands_with_a_run())
+ATTACKS = [*attackers.IMPORTING, *attackers.LOADING, *attackers.REACHING, *attackers.DAMAGED, *attackers.DECEIVING]
+
+
+def attacked_commands():
+    """Every command with every folder; two thirds of them, other ones for each command, are rare."""
+    for row, words in enumerate(COMMANDS):
+        for column, attack in enumerate(ATTACKS):
+            always = words[0] in ("run", "verify") or (row + column) % 3 == 0
+            name = f"{' '.join(words)}-{attack.__name__}"
+            yield pytest.param(words, attack, id=name, marks=() if always else pytest.mark.rare)
 
 
 @pytest.fixture(scope="module")
@@ -152,10 +163,7 @@ def test_every_command_is_attacked():
     assert words >= {"journal", "transcript", "verify", "steer"}
 
 
-@pytest.mark.parametrize(
-    "attack", [*attackers.IMPORTING, *attackers.LOADING, *attackers.REACHING, *attackers.DAMAGED, *attackers.DECEIVING]
-)
-@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+@pytest.mark.parametrize(("words", "attack"), [*attacked_commands()])
 def test_a_command_reads_or_refuses(theirs, attack, words, proxy):
     attack(theirs)
     assert_harmless(theirs, invoke(*command_for(words, theirs)))

@@ -23,7 +23,9 @@ ROOT = Path(__file__).parents[2]
 
 
 def checked(*command):
-    done = subprocess.run([sys.executable, "-m", *command], capture_output=True, text=True, cwd=ROOT, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", *command], capture_output=True, encoding="utf-8", cwd=ROOT, check=False
+    )
     assert done.returncode in (0, 1), done.stderr
     return done.stdout
 
@@ -47,7 +49,7 @@ CHECKERS = pytest.mark.parametrize("refused", [refused_by_mypy, refused_by_pyrig
 @pytest.mark.slow
 @CHECKERS
 def test_checkers_refuse_misprints_and_nothing_else(refused):
-    lines = SNIPPET.read_text().splitlines()
+    lines = SNIPPET.read_text(encoding="utf-8").splitlines()
     assert refused(SNIPPET).keys() == {number for number, line in enumerate(lines, 1) if line.endswith("# refused")}
 
 
@@ -73,7 +75,7 @@ def test_checkers_accept_the_settings_of_all_presets_and_studies(refused, tmp_pa
 def test_the_files_of_typed_settings_are_current():
     pytest.importorskip("ruff")
     for path, text in typed_settings.files().items():
-        assert path.read_text() == text, f"{path}: run `make types`"
+        assert path.read_text(encoding="utf-8") == text, f"{path}: run `make types`"
 
 
 @pytest.mark.parametrize("maker", ["parallel_env", "env", "raw_env"])

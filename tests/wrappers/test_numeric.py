@@ -127,3 +127,22 @@ def test_bad_input():
     while view.agents:
         view.step(dict.fromkeys(view.agents, np.int64(2)))
     assert view.step({}) == ({}, {}, {}, {}, {})
+
+
+def test_without_masks_infos_are_empty_and_play_is_the_same():
+    def played(**options):
+        view = NumericView(ToyEnv(talk=False), **options)
+        _, infos = view.reset(seed=1)
+        told = [infos]
+        while view.agents:
+            *results, infos = view.step({agent: 1 for agent in view.agents})
+            told.append(infos)
+        return results, told, {agent: view.observation_space(agent) for agent in view.possible_agents}
+
+    masked, bare = played(), played(masks=False)
+    assert any(info for infos in masked[1] for info in infos.values())
+    assert not any(info for infos in bare[1] for info in infos.values())
+    assert bare[2] == masked[2]
+    assert bare[0][1:] == masked[0][1:]
+    with pytest.raises(SettingsError, match="mask_in_obs=True: there are none with masks=False"):
+        NumericView(ToyEnv(), masks=False, mask_in_obs=True)

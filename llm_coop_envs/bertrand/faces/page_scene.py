@@ -37,7 +37,7 @@ def _moment_fields(scene: BertrandScene) -> Plain:
 
 def _list_moments(events: Sequence[Event]) -> list[tuple[int, str]]:
     agents: list[str] = next((event["agents"] for event in events if event["type"] == "start"), [])
-    rounds = [event for event in of_type(events, "round") if not event["forced"]]
+    rounds = [event for event in of_type(events, "round") if not event.get("forced")]
     moments = [
         (event["round"], "first collusive round: prices close, above Nash") for event in rounds if event["together"]
     ]

@@ -6,83 +6,42 @@ Published values are those of `published.json`: reference prices, the definition
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from itertools import groupby
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from llm_coop_envs.bertrand.faces.comparison_report import PlayerComparison
+from llm_coop_envs.bertrand.faces.report_prices import (
+    MOST_OVERLAID,
+    STRETCH,
+    PriceHistory,
+    collusion,
+    count_rounds,
+    draw_prices,
+    mean_path,
+)
 from llm_coop_envs.bertrand.metrics import price_range
 from llm_coop_envs.bertrand.settings import IN_TURN
-from llm_coop_envs.render.charts.curves import Curve, Level, Panel, Shade, draw_panels
-from llm_coop_envs.render.charts.style import GREEN, PALETTE, PUBLISHED
+from llm_coop_envs.render.charts.curves import Curve, Panel
+from llm_coop_envs.render.charts.style import PALETTE
 from llm_coop_envs.reports.citation import WU_2024
-from llm_coop_envs.reports.means import mean_curve, mean_curves
+from llm_coop_envs.reports.means import mean_curves
 from llm_coop_envs.reports.page_parts import NOTHING, Cell, ReportTable, TableRow, fixed, interval_cell
-from llm_coop_envs.reports.played import Floats, PlayedCondition
+from llm_coop_envs.reports.played import PlayedCondition
 from llm_coop_envs.reports.section import (
     Drawing,
     FigureKind,
     NotDrawn,
     ScenarioSection,
     comparable,
-    marked,
-    marks_text,
     with_unflagged,
 )
 from llm_coop_envs.runs.tables import EpisodeTables
-from llm_coop_envs.statistics.intervals import FEW, Range, mean_interval
+from llm_coop_envs.statistics.intervals import mean_interval
 
 #: Rounds over which the table averages.
 AVERAGED = 20
-#: Prices that were close for fewer rounds in a row are not shaded: firms that take turns meet by chance.
-STRETCH = 20
-#: Episodes of a condition that are drawn one by one: more cannot be told apart.
-MOST_THIN = 100
-#: The longest title of a figure of one condition, in characters.
-LONGEST = 50
 _MARKS = (20, 100, 200, 300, 400, 600, 1200)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class PriceHistory:
-    """An episode of price competition.
-
-    Attributes:
-        prices: (rounds, firms); NaN in rounds that are left out, such as those whose prices were laid down, and of
-            firms that have left.
-        together: (rounds,) whether prices were close to each other between Nash and cartel price.
-        nash: the Nash price, mean of the firms.
-        joint: the cartel price, mean of the firms.
-        later: after each departure, how many firms were left, and these two prices of theirs.
-        truncated: whether the last round ended it, and not prices held together.
-    """
-
-    prices: Floats
-    together: NDArray[np.bool_]
-    nash: float
-    joint: float
-    later: tuple[tuple[int, float, float], ...]
-    truncated: bool
-
-    @property
-    def means(self) -> Floats:
-        """(rounds,) the mean price of the firms."""
-        priced_firms = (~np.isnan(self.prices)).sum(axis=1)
-        means: Floats = np.full(len(priced_firms), np.nan)
-        np.divide(np.nansum(self.prices, axis=1), priced_firms, out=means, where=priced_firms > 0)
-        return means
-
-    @property
-    def levels(self) -> list[Level]:
-        """The reference prices as lines."""
-        levels = [Level(value=self.nash, label="Nash"), Level(value=self.joint, label="cartel")]
-        for firm_count, nash, joint in self.later:
-            names = (f"Nash, {firm_count} left", f"cartel, {firm_count} left") if firm_count > 1 else ("monopoly",)
-            levels += [Level(value=value, label=name) for name, value in zip(names, (nash, joint), strict=False)]
-        return levels
 
 
 class BertrandSection(ScenarioSection[PriceHistory]):
@@ -180,7 +139,7 @@ class BertrandSection(ScenarioSection[PriceHistory]):
             for path in self.scenario.published["trajectories"]
             if any(path in self._published_for(c) for c in conditions)
         ]
-        longest = max(_longest(played.episodes) for played in conditions)
+        longest = max(count_rounds(played.episodes) for played in conditions)
         rounds = [mark for mark in _MARKS if mark <= longest or any(mark in path["rounds"] for path in paths)]
         rows = []
         for played in with_unflagged(conditions):
@@ -216,10 +175,21 @@ class BertrandSection(ScenarioSection[PriceHistory]):
         )
 
     def prices(self) -> list[Drawing]:
-        """Prices over rounds with the Nash and cartel price, one figure for each condition."""
+        """Prices over rounds with the Nash and cartel price, conditions of the same market in one figure."""
         if not self._settled_conditions():
             raise NotDrawn("an episode of every condition of price competition ended before a round was settled")
-        return [self._prices(played, first=not index) for index, played in enumerate(self._settled_conditions())]
+        # Published paths stand in no panel with conditions that they cannot be compared with.
+        markets: dict[tuple[float, float, bool], list[PlayedCondition[PriceHistory]]] = {}
+        for played in self._settled_conditions():
+            start, has_published = played.episodes[0], bool(self._published_for(played))
+            markets.setdefault((start.nash, start.joint, has_published), []).append(played)
+        groups = [
+            arms[at : at + MOST_OVERLAID] for arms in markets.values() for at in range(0, len(arms), MOST_OVERLAID)
+        ]
+        return [
+            draw_prices(group, self._published_for, self._span(group[0]), first=not index)
+            for index, group in enumerate(groups)
+        ]
 
     def episode_panel(self, played: PlayedCondition[PriceHistory], number: int) -> Panel:
         """Each firm's prices in one episode."""
@@ -247,7 +217,7 @@ class BertrandSection(ScenarioSection[PriceHistory]):
     def overview_panel(self, conditions: Sequence[PlayedCondition[PriceHistory]], temperature: float) -> Panel:
         """The mean prices of some conditions."""
         settled = [played for played in conditions if played in self._settled_conditions()]
-        curves = [curve for played in settled for curve in mean_curves(*_mean_path(played, played.label))]
+        curves = [curve for played in settled for curve in mean_curves(*mean_path(played, played.label))]
         levels = conditions[0].episodes[0].levels
         return Panel(title="", x_label="round", y_label="price", curves=curves, levels=levels)
 
@@ -281,105 +251,11 @@ class BertrandSection(ScenarioSection[PriceHistory]):
         published = self.scenario.published
         return [path for path in published["trajectories"] if comparable(played.condition, published["prices"], path)]
 
-    def _prices(self, played: PlayedCondition[PriceHistory], *, first: bool) -> Drawing:
-        """The figure of one condition; the caption of the first explains all of them."""
-        start = played.episodes[0]
-        curves = [
-            Curve(label="", x=range(1, len(e.prices) + 1), y=e.means.tolist(), color=played.color, thin=True)
-            for e in played.episodes[:MOST_THIN]
-        ]
-        ended = [e for e in played.episodes[:MOST_THIN] if not e.truncated]
-        curves += [
-            Curve(label="", x=[len(e.prices)], y=[float(e.means[-1])], color=played.color, marked=True) for e in ended
-        ]
-        firms, n = played.condition.settings["firms"], len(played.episodes)
-        has_leavers = any(episode.later for episode in played.episodes)
-        whose = f"mean of {firms} firms, later of those left" if has_leavers else f"mean of {firms} firms"
-        label = f"here, {played.who}: {whose if firms > 1 else 'one firm'} (n = {n})"
-        curves.append(mean_curve(*_mean_path(played, label)))
-        paths = self._published_for(played)
-        for path in paths:
-            series_kind = "each firm" if len(path["prices"]) > 1 else "mean"
-            label = f"published: GPT-4, {path['title']}, one run, {series_kind}"
-            curves += [
-                Curve(label="" if i else label, x=path["rounds"], y=series, color=PUBLISHED, published=True)
-                for i, series in enumerate(path["prices"])
-            ]
-        panel = Panel(
-            title=played.cut_title(LONGEST),
-            x_label="round",
-            y_label="price",
-            curves=curves,
-            levels=start.levels,
-            shades=collusion(played.episodes),
-            y_range=self._span(played),
-        )
-        end = " A dot marks where an episode ended because prices had been held together." if ended else ""
-        source = "".join(f" Dashed: {path['source']}." for path in paths)
-        title = played.condition.title
-        thin = f"the first {MOST_THIN} episodes" if n > MOST_THIN else "episodes"
-        how = (
-            f". Thin lines are {thin} (mean of the firms), the thick line their mean, as far as all were played"
-            f"{', its band the 95 % interval' if n >= FEW else ''}. Dotted: Nash and cartel price. Shaded: prices "
-            f"close to each other between the two for {STRETCH} rounds or more in a row; the darker, the more episodes."
-        )
-        same = f", drawn as in the first figure of prices{f' ({thin})' if n > MOST_THIN else ''}."
-        return Drawing(
-            name=f"bertrand_prices_{played.condition.name}",
-            caption=f"Prices in the condition '{title}'{how if first else same}{end}{marks_text([played])}{source}",
-            alt=f"Line chart: price by round in the condition '{title}', with the Nash price "
-            f"{fixed(start.nash, 2)} and the cartel price {fixed(start.joint, 2)} as dotted lines"
-            f"{' and published prices dashed' if paths else ''}. Prices at chosen rounds are in the table below.",
-            figure=draw_panels([[marked(panel, [played])]], size=(5.2, 3.6), legend_rows=2),
-            published=bool(paths),
-        )
-
 
 def _after_departure(event: Mapping[str, Any]) -> tuple[int, float, float]:
     """How many firms were left, and their mean Nash and cartel price."""
     nash, joint = ([price for price in event[name] if price is not None] for name in ("nash", "joint"))
     return len(nash), float(np.mean(nash)), float(np.mean(joint))
-
-
-def collusion(episodes: Sequence[PriceHistory]) -> list[Shade]:
-    """Shade the collusion band in each round by the share of episodes whose prices are lastingly together there.
-
-    Only stretches of at least `STRETCH` rounds count, and only rounds that were played.
-    """
-    is_collusive = np.zeros((len(episodes), _longest(episodes)))
-    for row, episode in zip(is_collusive, episodes, strict=True):
-        row[: len(episode.together)] = lasting(episode.together)
-    edges = sorted((episodes[0].nash, episodes[0].joint))
-    shades, at = [], 0
-    for value, stretch in groupby(is_collusive.mean(axis=0).tolist()):
-        length = len(list(stretch))
-        if value > 0:
-            shades.append(Shade(x=(at + 0.5, at + length + 0.5), y=(edges[0], edges[1]), share=value, color=GREEN))
-        at += length
-    return shades
-
-
-def lasting(together: NDArray[np.bool_]) -> Floats:
-    """(rounds,) 1 in stretches of at least `STRETCH` rounds with prices together, else 0."""
-    is_lasting: list[float] = []
-    for value, stretch in groupby(together.tolist()):
-        length = len(list(stretch))
-        is_lasting += [float(value and length >= STRETCH)] * length
-    return np.array(is_lasting)
-
-
-def _mean_path(played: PlayedCondition[PriceHistory], label: str) -> tuple[str, Sequence[float], Floats, str, Range]:
-    """What `mean_curve` draws of the mean price by round, up to the end of the shortest episode."""
-    rounds = min(len(episode.prices) for episode in played.episodes)
-    table = played.per_unit_rows(np.stack([episode.means[:rounds] for episode in played.episodes]))
-    # Rounds whose prices were laid down come first, and are not drawn: they would stretch the axis.
-    begin = int((~np.isnan(table).all(axis=0)).argmax())
-    within = price_range(played.condition.settings)
-    return label, range(begin + 1, rounds + 1), table[:, begin:], played.color, within
-
-
-def _longest(episodes: Sequence[PriceHistory]) -> int:
-    return max(len(episode.prices) for episode in episodes)
 
 
 def _mean_up_to(episode: PriceHistory, mark: int) -> float | None:

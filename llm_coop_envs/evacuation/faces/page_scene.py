@@ -65,4 +65,12 @@ def _moments(events: Sequence[Event]) -> list[tuple[int, str]]:
     return moments
 
 
-PAGE = PageFace(kind="room", still=_fixed_data, moving=_moving_data, sight=_sight, personas=_personas, moments=_moments)
+PAGE = PageFace(
+    kind="room",
+    still=_fixed_data,
+    moving=_moving_data,
+    sight=_sight,
+    personas=_personas,
+    moments=_moments,
+    hearers=lambda start: "neighbours",
+)

@@ -32,6 +32,7 @@ from llm_coop_envs.reports.section import (
 )
 from llm_coop_envs.runs.tables import EpisodeTables
 from llm_coop_envs.statistics.intervals import Range, mean_interval
+from llm_coop_envs.studies.conditions import Condition
 
 SHOWN_ROUNDS = (0, 2, 4, 8)
 #: Columns of a table that has no published ones.
@@ -145,6 +146,15 @@ class EvacuationSection(ScenarioSection[Escape]):
             self._table(conditions, arms, ", other rooms" if not arms and crowds.count(people) > 1 else "")
             for (conditions, arms), people in zip(groups, crowds, strict=True)
         ]
+
+    def published_values(self, condition: Condition, measure: str) -> list[tuple[str, float]]:
+        """Also the published numbers of people who have left by a round."""
+        table, values = self.published_table, super().published_values(condition, measure)
+        columns = {f"escaped_round_{number}": index for index, number in enumerate(table["rounds"])}
+        if measure in columns and comparable(condition, table):
+            own = [arm for arm in table["rows"] if comparable(condition, arm)]
+            values += [(f"GPT-4, {arm['title']}", arm["escaped"][columns[measure]]) for arm in own]
+        return values
 
     def _groups(self) -> Iterator[tuple[list[PlayedCondition[Escape]], list[Mapping[str, Any]]]]:
         """Yield groups of conditions that can be compared, each with the published arms to compare them with."""

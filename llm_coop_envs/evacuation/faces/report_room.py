@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from llm_coop_envs.render.charts.sizes import fit_rows, panel_width
 from llm_coop_envs.render.charts.style import (
     BLUE,
     FAINT,
@@ -30,6 +31,7 @@ _WALL, _DESK = "#4b5563", "#c8b79b"
 # The exits' colours come with shapes, so that they can be told apart without colour.
 _SHAPES = ("o", "s", "^", "D", "v", "P")
 _INCHES = 2.9  # the width of one moment
+_LEGEND_COLUMN = 1.1  # the width of a column of the legend, in inches
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,20 +68,22 @@ def draw_snapshots(room: Mapping[str, Any], rows: Sequence[Sequence[Snapshot]]) 
     Raises:
         MissingExtra: matplotlib is not installed.
     """
+    rows = fit_rows(rows)
     across = max(len(row) for row in rows)
-    high = min(2.0, max(0.4, room["rows"] / room["cols"])) * _INCHES
+    wide = panel_width(_INCHES, across)
+    high = min(2.0, max(0.4, room["rows"] / room["cols"])) * wide
     with styled():
-        figure = new_figure(_INCHES * across, (high + 0.62) * len(rows) + 0.35)
+        figure = new_figure(wide * across, (high + 0.62) * len(rows) + 0.35)
         grid = figure.subplots(len(rows), across, squeeze=False)
         for index, row in enumerate(rows):
             for axes in grid[index]:
                 axes.set_axis_off()
             for axes, snapshot in zip(grid[index], row, strict=False):
-                _draw(axes, room, snapshot)
+                _draw(axes, room, snapshot, wide)
         figure.legend(
             handles=_legend(room, rows),
             loc="outside lower left",
-            ncols=len(room["exit_names"]) + 3,
+            ncols=min(len(room["exit_names"]) + 3, max(2, int(wide * across / _LEGEND_COLUMN))),
             handletextpad=0.3,
             columnspacing=1.4,
         )
@@ -98,12 +102,12 @@ def _plotted_rows(snapshot: Snapshot, exits: Sequence[str]) -> Iterator[dict[str
         yield {"panel": snapshot.title, "kind": "person", "series": "hurt", "x": col, "y": row}
 
 
-def _draw(axes: Axes, room: Mapping[str, Any], snapshot: Snapshot) -> None:
+def _draw(axes: Axes, room: Mapping[str, Any], snapshot: Snapshot, wide: float) -> None:
     from matplotlib.patches import Rectangle
 
     # Size in points: what is drawn in a cell must not hide its neighbours.
     rows, cols, names = room["rows"], room["cols"], room["exit_names"]
-    cell = 72 * _INCHES * 0.94 / cols
+    cell = 72 * wide * 0.94 / cols
     size = max(1.8, 0.82 * cell)
     for row, col, height, width in (
         (0, 0, 1, cols),

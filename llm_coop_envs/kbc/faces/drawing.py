@@ -26,7 +26,7 @@ def draw_kbc(scene: KbcScene, canvas: Canvas) -> None:
         canvas,
         title="Beauty contest" if canvas.view.marks else "Number contest",
         state=f"{when} · {activity}",
-        right=f"{len(scene.agents)} players · target = {scene.ratio} x mean{offset}",
+        right=f"{len(scene.agents)} players · target = {scene.ratio} x {scene.statistic}{offset}",
         wide=350,
     )
     chart_area = chart_area.inflate(-px(36), -px(20))

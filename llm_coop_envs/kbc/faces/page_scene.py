@@ -12,7 +12,11 @@ from llm_coop_envs.render.scenes.on_page import PageFace, Plain, numbers
 
 def _static_fields(scene: KbcScene) -> Plain:
     offset = "" if scene.offset == "0" else f" + {scene.offset}"
-    return {"low": scene.low, "high": scene.high, "what": f"the target is {scene.ratio} of the mean{offset}"}
+    return {
+        "low": scene.low,
+        "high": scene.high,
+        "what": f"the target is {scene.ratio} of the {scene.statistic}{offset}",
+    }
 
 
 def _moment_fields(scene: KbcScene) -> Plain:
@@ -32,4 +36,11 @@ def _list_moments(events: Sequence[Event]) -> list[tuple[int, str]]:
     return moments
 
 
-PAGE = PageFace(kind="line", still=_static_fields, moving=_moment_fields, moments=_list_moments)
+def _name_hearers(start: Event) -> str:
+    """What those are called who hear a player, by the setting `audience`."""
+    return {"neighbours": "neighbours", "group": "others of the group"}.get(
+        str(start["settings"].get("audience")), "others"
+    )
+
+
+PAGE = PageFace(kind="line", still=_static_fields, moving=_moment_fields, moments=_list_moments, hearers=_name_hearers)

@@ -49,6 +49,7 @@ from llm_coop_envs.reports.section import (
 )
 from llm_coop_envs.runs.tables import EpisodeTables
 from llm_coop_envs.statistics.intervals import mean_interval
+from llm_coop_envs.studies.conditions import Condition
 
 MOST_NUMBERS = 1000
 # The longest title of a condition that a panel holds, in characters.
@@ -270,6 +271,19 @@ class KbcSection(ScenarioSection[Guesses]):
             groups.setdefault((step_name(played), comparable(played.condition, self.published)), []).append(played)
         for (step, alike), conditions in sorted(groups.items(), key=lambda group: not group[0][1]):
             yield conditions, step, self._arms_for(conditions) if alike else []
+
+    def published_values(self, condition: Condition, measure: str) -> list[tuple[str, float]]:
+        """Also the published variance of the first and the last decision."""
+        place = {"variance_first": 0, "variance_last": -1}.get(measure)
+        arms = self.published["arms"] if place is not None and comparable(condition, self.published) else []
+        return [
+            *super().published_values(condition, measure),
+            *(
+                (arm["title"], arm["mean"][place])
+                for arm in arms
+                if concerns(arm, self.source, condition.name) and comparable(condition, arm)
+            ),
+        ]
 
     def _arms_for(self, conditions: Sequence[PlayedCondition[Guesses]]) -> list[Mapping[str, Any]]:
         """The published arms that are comparable with one of some conditions."""

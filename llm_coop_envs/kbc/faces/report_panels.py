@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from llm_coop_envs.kbc.faces.report_crowd import LargeContest
+from llm_coop_envs.kbc.faces.scene import STATISTIC_WORDS
 from llm_coop_envs.kbc.metrics import variance_range
 from llm_coop_envs.kbc.reference import histogram, nyt_density, smoothed
 from llm_coop_envs.render.charts.curves import Curve, Dots, Panel
@@ -96,10 +97,12 @@ def count_bins(low: float, high: float) -> int:
 
 
 def target_text(played: PlayedCondition[Guesses]) -> str:
-    """How the target follows from the mean, in words: `"two thirds of it plus 5"`."""
+    """How the target follows from the mean, in words: `"two thirds of it plus 5"`, `"half of it (the median)"`."""
     ratio, offset = (str(played.condition.settings[name]) for name in ("ratio", "offset"))
     part = {"2/3": "two thirds of it", "1/2": "half of it", "1": "the mean itself"}.get(ratio, f"{ratio} of it")
-    return part if offset == "0" else f"{part} plus {offset}"
+    text = part if offset == "0" else f"{part} plus {offset}"
+    statistic = played.condition.settings.get("statistic", "mean")
+    return text if statistic == "mean" else f"{text} (of the {STATISTIC_WORDS[statistic]} instead)"
 
 
 def number_range(played: PlayedCondition[Guesses]) -> tuple[float, float]:

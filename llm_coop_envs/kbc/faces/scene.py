@@ -42,6 +42,7 @@ class KbcScene(Scene):
         low: the lowest number that may be named.
         high: the highest.
         ratio: the target's factor, in words such as `"2/3"`.
+        statistic: what it multiplies, in a word: `"mean"`, `"median"` or `"maximum"`.
         offset: the number added to the mean's share, in words; `"0"` for nothing.
         session: `"single"`, `"nested"` or `"repeated"`.
         all_decisions: how many decisions the episode has.
@@ -51,6 +52,7 @@ class KbcScene(Scene):
     low: float
     high: float
     ratio: str
+    statistic: str
     offset: str
     session: str
     all_decisions: int
@@ -60,6 +62,9 @@ class KbcScene(Scene):
     def last(self) -> KbcDecision | None:
         """The last decision made."""
         return self.decisions[-1] if self.decisions else None
+
+
+STATISTIC_WORDS = {"mean": "mean", "median": "median", "max": "maximum"}
 
 
 class KbcTracker(Tracker[KbcScene]):
@@ -75,6 +80,7 @@ class KbcTracker(Tracker[KbcScene]):
         self._rules: dict[str, Any] = {
             **{name: settings[name] for name in ("low", "high", "session")},
             **{name: str(settings[name]) for name in ("ratio", "offset")},
+            "statistic": STATISTIC_WORDS[settings.get("statistic", "mean")],
             "all_decisions": int(counts[settings["session"]]),
         }
 

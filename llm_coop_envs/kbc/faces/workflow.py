@@ -24,6 +24,7 @@ from llm_coop_envs.policies.llm.playing.workflow import Workflow
 _RULES = names(
     "me players low high integer ratio offset winner_rule tolerance reward_rule unit currency groups group repeated"
     " round past informed memory turns together heard summary audience hearers announces announcers"
+    " statistic opponents"
 )
 _SHRINKS = (("heard", "newest"), ("reasons", "newest"), ("past", "newest"))
 # Authors' code of Wu et al. 2024, "Shall We Team Up" (arXiv version 3).

@@ -7,7 +7,13 @@ nothing of this folder but these names.
 
 from llm_coop_envs.policies.llm.journal.copying import write_copies
 from llm_coop_envs.policies.llm.journal.frames import JournalError, journal_files, read_from
-from llm_coop_envs.policies.llm.journal.questions import Exchange, list_episodes, read_episode, read_questions
+from llm_coop_envs.policies.llm.journal.questions import (
+    Exchange,
+    list_episodes,
+    read_all_episodes,
+    read_episode,
+    read_questions,
+)
 from llm_coop_envs.policies.llm.journal.records import Answers, PartReport, read_run
 from llm_coop_envs.policies.llm.journal.repair import describe, salvage
 from llm_coop_envs.policies.llm.journal.texts import CrowdQuestion, TextJournal
@@ -25,6 +31,7 @@ __all__ = [
     "describe",
     "journal_files",
     "list_episodes",
+    "read_all_episodes",
     "read_episode",
     "read_from",
     "read_questions",

@@ -67,21 +67,53 @@ def read_episode(folder: StrPath, episode: str, gaps: list[str] | None = None) -
     names: set[str] = set()
     for key, line in read_questions(folder, gaps):
         names.add(key.episode)
-        if key.episode == episode and (key not in exchanges or exchanges[key].reply is None):
-            exchanges[key] = Exchange(
-                key=key,
-                messages=tuple((role, text) for role, text in line["request"]["messages"]),
-                reply=ChatReply.read(line["reply"]) if line["type"] == "answer" else None,
-                error=line["error"]["message"] if line["type"] == "failed" else "",
-            )
+        if key.episode == episode:
+            _add(exchanges, key, line)
     if not names:
         raise JournalError(f"{folder}: its journal holds no answers yet")
     if not exchanges:
         raise JournalError(f"{folder}: its journal has no episode '{episode}'; {suggestion(episode, sorted(names))}")
+    return _in_order(exchanges)
+
+
+def read_all_episodes(folder: StrPath, gaps: list[str] | None = None) -> dict[str, list[Exchange]]:
+    """Read the questions and answers of all episodes at once, each as `read_episode` gives them.
+
+    Args:
+        folder: the run's folder.
+        gaps: as for `read_episode`.
+
+    Returns:
+        The exchanges of each episode, by its name; nothing if there is no journal.
+    """
+    episodes: dict[str, dict[RequestKey, Exchange]] = {}
+    for key, line in read_questions(folder, gaps):
+        _add(episodes.setdefault(_episode_of(key), {}), key, line)
+    return {name: _in_order(exchanges) for name, exchanges in episodes.items()}
+
+
+def _add(exchanges: dict[RequestKey, Exchange], key: RequestKey, line: Any) -> None:
+    """Add a line's exchange, unless the question was answered before."""
+    if key not in exchanges or exchanges[key].reply is None:
+        exchanges[key] = Exchange(
+            key=key,
+            messages=tuple((role, text) for role, text in line["request"]["messages"]),
+            reply=ChatReply.read(line["reply"]) if line["type"] == "answer" else None,
+            error=line["error"]["message"] if line["type"] == "failed" else "",
+        )
+
+
+def _in_order(exchanges: dict[RequestKey, Exchange]) -> list[Exchange]:
+    """Exchanges by step, then by player, then in the order asked."""
     order = {key: number for number, key in enumerate(exchanges)}  # a player's own questions arrive in order
     return sorted(
         exchanges.values(), key=lambda exchange: (exchange.key.step, _natural(exchange.key.agent), order[exchange.key])
     )
+
+
+def _episode_of(key: RequestKey) -> str:
+    """The name `"condition/seed"` of a question's episode."""
+    return "/".join(key.episode.split("/")[:2])
 
 
 def list_episodes(folder: StrPath, gaps: list[str] | None = None) -> dict[str, int]:
@@ -95,7 +127,7 @@ def list_episodes(folder: StrPath, gaps: list[str] | None = None) -> dict[str, i
         JournalError: there is no journal.
     """
     _need_journal(folder)
-    episode_of = {key: "/".join(key.episode.split("/")[:2]) for key, _ in read_questions(folder, gaps)}
+    episode_of = {key: _episode_of(key) for key, _ in read_questions(folder, gaps)}
     counts = Counter(episode_of.values())
     return {name: counts[name] for name in sorted(counts, key=_natural)}
 

@@ -101,6 +101,6 @@ def test_a_log_file_tells_how_long_it_will_take(monkeypatch, capsys):
     for done in (1, 11, 12, 31):
         ticker.advance_to(done)
     assert capsys.readouterr().err.splitlines() == [
-        "11 of 100 episodes, about 89 s left",
-        "31 of 100 episodes, about 69 s left",
+        "11 of 100 episodes, about 90 s left (30 s to 3 min)",
+        "31 of 100 episodes, about 70 s left (25 s to 2 min)",
     ]

@@ -1,6 +1,7 @@
 import io
 import struct
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -148,3 +149,12 @@ def test_rounds_have_ticks_at_whole_numbers():
     assert set(axes.get_xticks()) <= {0.0, 1.0, 2.0, 3.0}
     (axes,) = draw_panels([[Panel(title="", curves=[Curve(label="", x=[0.0, 0.4], y=[2.0, 8.0])])]]).axes
     assert not all(float(tick).is_integer() for tick in axes.get_xticks())
+
+
+def test_a_curve_on_another_is_broken_so_that_both_are_seen():
+    one = Curve(label="one", x=[1, 2], y=[3.0, 4.0], color="#000000")
+    panel = Panel(
+        title="", x_label="x", y_label="y", curves=[one, replace(one, color="#ff0000"), replace(one, y=[3, 5])]
+    )
+    (axes,) = draw_panels([[panel]]).axes
+    assert [line.get_linestyle() for line in axes.lines] == ["-", "--", "-"]

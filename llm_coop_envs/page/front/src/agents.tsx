@@ -1,8 +1,8 @@
 // All agents of an episode, paged and filtered; and one agent's whole story.
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import { useData, type Agent, type Call, type Episode, type Story } from "./data";
-import { useEpisode, type Place } from "./episode";
-import { count, exact, Fact, Gone, money, Shown, Trace } from "./parts";
+import { ToWhom, useEpisode, type Place } from "./episode";
+import { count, exact, Fact, Gone, Head, money, Search, Shown, Trace } from "./parts";
 import { go, link, route } from "./route";
 
 const PAGE = 50;
@@ -11,24 +11,10 @@ const COLUMNS: [string, string, string][] = [
   ["flags", "Corrected", "number"], ["", "Calls", "number"], ["", "Repairs", "number"], ["", "Tokens", "number"], ["", "Cost", "number"],
 ];
 
-function Filter({ name, label, type = "search", before = "" }: { name: string; label: string; type?: "search" | "number"; before?: string }) {
-  const given = (route.value.query[name] ?? "").replace(before, "");
-  const [text, set] = useState(given);
-  useEffect(() => set(given), [given]);
-  useEffect(() => {
-    if (text === given) return;
-    const timer = setTimeout(() => go({ [name]: text && before + text, first: "" }), 250);
-    return () => clearTimeout(timer);
-  }, [text]);
-  return (
-    <label>{label}<input {...({ type } as object)} step="any" value={text} onInput={(event) => set(event.currentTarget.value)} /></label>
-  );
-}
-
 const MOST_KINDS = 40; // from more on, a part of the name is typed
 
 function Choose({ name, label, of }: { name: string; label: string; of: Record<string, number> }) {
-  if (Object.keys(of).length > MOST_KINDS) return <Filter name={name} label={label} before="~" />;
+  if (Object.keys(of).length > MOST_KINDS) return <Search name={name} label={label} before="~" />;
   return (
     <label>{label}
       <select value={route.value.query[name] ?? ""} onChange={(event) => go({ [name]: event.currentTarget.value, first: "" })}>
@@ -59,10 +45,10 @@ function Agents({ place, episode }: { place: Place; episode: Episode }) {
       <h1>Agents <span class="quiet">{place.condition} seed {place.seed} · {episode.players.toLocaleString("en")}</span></h1>
       <Gone run={place.run} />
       <form class="filters" role="search" aria-label="Agents" onSubmit={(event) => event.preventDefault()}>
-        <Filter name="name" label="Name" />
+        <Search name="name" label="Name" />
         <Choose name="policy" label="Policy" of={episode.policies} />
         {Object.keys(episode.personas).length > 0 && <Choose name="persona" label="Persona" of={episode.personas} />}
-        <Filter name="model" label="Model" />
+        <Search name="model" label="Model" />
         {episode.options ? (
           <label>Last choice
             <select value={query.low ?? ""} onChange={(event) => go({ low: event.currentTarget.value, high: event.currentTarget.value, first: "" })}>
@@ -72,11 +58,11 @@ function Agents({ place, episode }: { place: Place; episode: Episode }) {
           </label>
         ) : (
           <>
-            <Filter name="low" label="Last choice from" type="number" />
-            <Filter name="high" label="to" type="number" />
+            <Search name="low" label="Last choice from" type="number" />
+            <Search name="high" label="to" type="number" />
           </>
         )}
-        <Filter name="said" label="Said" />
+        <Search name="said" label="Said" />
       </form>
       <Shown asked={asked}>
         {(held) => (
@@ -87,15 +73,13 @@ function Agents({ place, episode }: { place: Place; episode: Episode }) {
               <button disabled={first + PAGE >= held.total} onClick={() => go({ first: first + PAGE }, true)}>Next</button>
               {held.reading && <span class="quiet">Reading {held.reading}: calls, tokens and cost come with it.</span>}
             </p>
-            <table class="cards">
+            <table class="cards rows">
               <caption class="hidden">Agents</caption>
               <thead>
                 <tr>
-                  {COLUMNS.map(([column, name, kind]) => (
-                    <th scope="col" class={kind} aria-sort={column && sort.replace("-", "") === column ? (sort.startsWith("-") ? "descending" : "ascending") : undefined}>
-                      {column ? <button class="plain" onClick={() => go({ sort: sort === column ? `-${column}` : column, first: "" })}>{name}{sort === column ? " ↑" : sort === `-${column}` ? " ↓" : ""}</button> : name}
-                    </th>
-                  ))}
+                  {COLUMNS.map(([column, name, kind]) => column
+                    ? <Head key={name} column={column} title={name} sort={sort} number={kind === "number"} />
+                    : <th key={name} scope="col" class={kind}>{name}</th>)}
                 </tr>
               </thead>
               <tbody>
@@ -151,14 +135,14 @@ function Told({ place, story, episode }: { place: Place; story: Story; episode?:
         <Fact name="Tokens">{count(story.tokens)}</Fact>
         <Fact name="Cost">{money(story.cost)}</Fact>
       </dl>
-      {!steps.length && <p class="quiet">It was asked nothing, and nothing was said to it.</p>}
+      {!steps.length && <p class="empty">It was asked nothing, and nothing was said to it.</p>}
       <ol class="story">
         {steps.slice(0, most).map((step) => (
           <li key={step}>
             <h2>step {step}{rounds.has(step) && <span class="quiet"> round {rounds.get(step)}</span>}</h2>
             {story.calls.filter((one) => one.step === step).map((one) => <Question key={one.id} run={place.run} call={one} />)}
             {story.said.filter((one) => one.step === step).map((one) => (
-              <p class={one.own ? "said own" : "said"}><b>{one.own ? "said" : `heard ${name(one.agent)}`}</b> {one.text}</p>
+              <p class={one.own ? "said own" : "said"}><b>{one.own ? "said" : `heard ${name(one.agent)}`}</b>{one.own && <ToWhom said={one} episode={episode} />} {one.text}</p>
             ))}
           </li>
         ))}

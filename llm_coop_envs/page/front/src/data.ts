@@ -28,6 +28,8 @@ export interface Device {
 }
 export interface Run {
   run: string;
+  tags: string[];
+  note: string;
   study?: string;
   description?: string;
   state: string;
@@ -52,11 +54,47 @@ export interface Condition {
   title: string;
   scenario: string;
   talk: boolean;
-  seeds: number;
+  first_seed: number;
   finished: number;
   policies: string[];
   branch: { condition: string; arm?: string } | null;
-  headline: Record<string, { mean: number; n: number; about: string }>;
+  headline: Record<string, Measured>;
+}
+export interface Measured {
+  mean: number;
+  low: number | null;
+  high: number | null;
+  n: number;
+  about: string;
+  values: number[];
+}
+export interface EpisodeRow {
+  condition: string;
+  title: string;
+  seed: number;
+  state: string;
+  share: number | null;
+  problem: string;
+  measures: Record<string, number>;
+  asked: number | null;
+  fallbacks: number | null;
+  cost: number | null;
+  tokens: number | null;
+}
+export interface Listing {
+  total: number;
+  first: number;
+  rows: EpisodeRow[];
+  unread?: number;
+  reading?: string;
+}
+export interface Course {
+  rounds: number[];
+  places: number[];
+  every: number;
+  unit: string;
+  series: { name: string; values: (number | null)[] }[];
+  players: { name: string; values: (number | null)[] }[];
 }
 export interface Session {
   started: string;
@@ -72,6 +110,8 @@ export interface Detail extends Run {
   sessions: Session[];
   parts: { part: string; host: string; pid: number; age: number }[];
   mixed: string[];
+  unread: number;
+  report: string | null;
 }
 export interface Episode {
   run: string;
@@ -89,6 +129,7 @@ export interface Episode {
   personas: Record<string, number>;
   options: Record<string, string> | null;
   talk: number;
+  hearers: string;
   end: string | null;
   live: boolean;
   reading: number | null;
@@ -131,7 +172,7 @@ export interface Call {
   failed: number;
 }
 export interface Story extends Omit<Agent, "said"> {
-  said: { round: number; step: number; agent: number; text: string; own: boolean }[];
+  said: (Said & { round: number; own: boolean })[];
   calls: Call[];
   live: boolean;
 }
@@ -175,7 +216,7 @@ function fromEmbedded(name: string, query: Query): unknown {
     const { run, condition, seed } = query;
     return filtered(embedded![key("agents", { run, condition, seed })] ?? [], query);
   }
-  if (name === "episodes") return embedded![key(name, place)];
+  if (name === "episodes") return listed(embedded![key(name, { run: query.run })] ?? [], query);
   const found = embedded![key(name, query)];
   if (found === undefined) throw new Error("this page does not hold it; open the run with llm-coop view");
   return found;
@@ -204,13 +245,43 @@ function filtered(all: (Agent & { texts: string })[], query: Query) {
   return { total: rows.length, first, rows: rows.slice(first, first + Number(query.most ?? 50)) };
 }
 
-export async function order(run: string, what: string, most?: number): Promise<void> {
-  const response = await fetch("api/control", {
-    method: "POST",
-    headers: { "Content-Type": "application/json" },
-    body: JSON.stringify({ run, do: what, most }),
-  });
-  if (!response.ok) throw new Error((await response.json()).error);
+// As the server lists episodes, likewise.
+function listed(all: EpisodeRow[], query: Query): Listing {
+  const words = String(query.search ?? "").toLowerCase().split(/\s+/).filter(Boolean);
+  const rows = all.filter(
+    (one) =>
+      (!query.condition || one.condition === query.condition) &&
+      (!query.state || one.state === query.state) &&
+      words.every((word) => `${one.condition} ${one.title} ${one.seed} ${one.state}`.toLowerCase().includes(word)),
+  );
+  const sort = String(query.sort ?? ""), column = sort.replace(/^-/, "");
+  const value = (one: EpisodeRow): any => (one as any)[column] ?? one.measures[column];
+  const sorted = sort ? ordered(rows, value, sort.startsWith("-")) : rows;
+  const first = Number(query.first ?? 0);
+  return { total: rows.length, first, rows: sorted.slice(first, first + Number(query.most ?? 50)) };
+}
+
+// Sorted; what has no value comes last either way.
+export function ordered<T>(rows: T[], value: (row: T) => number | string | null | undefined, down: boolean): T[] {
+  const missing = (one: T) => value(one) === null || value(one) === undefined;
+  const present = rows.filter((one) => !missing(one));
+  present.sort((a, b) => (value(a)! > value(b)! ? 1 : value(a)! < value(b)! ? -1 : 0) * (down ? -1 : 1));
+  return [...present, ...rows.filter(missing)];
+}
+
+async function post(name: string, body: object): Promise<any> {
+  const response = await fetch(`api/${name}`, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
+  const answer = await response.json();
+  if (!response.ok) throw new Error(answer.error);
+  return answer;
+}
+
+export function order(run: string, what: string, most?: number): Promise<void> {
+  return post("control", { run, do: what, most });
+}
+
+export function keepNotes(run: string, tags: string[], note: string): Promise<{ tags: string[]; note: string }> {
+  return post("notes", { run, tags, note });
 }
 
 export interface Asked<T> {

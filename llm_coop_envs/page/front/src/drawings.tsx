@@ -1,7 +1,6 @@
 // The kinds of drawing that scenarios' scenes come as; see llm_coop_envs/render/scenes/on_page.py.
-import { useEffect, useRef, useState } from "preact/hooks";
-import uPlot from "uplot";
-import type { Episode, Frame } from "./data";
+import { Curves, Key, type Curve } from "./curves";
+import type { Course, Episode, Frame } from "./data";
 import { exact } from "./parts";
 
 export const COLOURS = 8; // how many --c0, --c1, ... there are
@@ -13,14 +12,23 @@ export interface Drawing {
   who: number | null;
   sight: { cells: [number, number][]; lines: string[] } | null;
   choose: (who: number | null) => void;
+  to: (place: number) => void;
+  course: Course | null;
+  plain: boolean; // without curves, which are drawn elsewhere
 }
 
 export function Scene(drawing: Drawing) {
-  const frame = drawing.frames[drawing.place];
+  const { frames, place, episode, course, plain, to } = drawing;
+  const frame = frames[place];
   if (!frame) return <p class="quiet" role="status">Loading …</p>;
   const kinds: Record<string, (drawing: Drawing & { frame: Frame }) => any> = { room: Room, chart: Chart, line: Line };
-  const Kind = kinds[drawing.episode.kind] ?? Table;
-  return <Kind {...drawing} frame={frame} />;
+  const Kind = kinds[episode.kind] ?? Table;
+  return (
+    <>
+      <Kind {...drawing} frame={frame} />
+      {course && !plain && episode.kind !== "chart" && <Below course={course} place={place} to={to} />}
+    </>
+  );
 }
 
 function nameOf(episode: Episode, who: number): string {
@@ -75,103 +83,76 @@ function Room({ episode, frame, who, sight, choose }: Drawing & { frame: Frame }
   );
 }
 
-function css(name: string): string {
-  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+function curvesOf(course: Course, who: number | null): Curve[] {
+  // Of a few players, one is seen behind another who does the same.
+  const few = course.players.length <= 4;
+  if (course.players.length) return course.players.map((one, k) => ({ ...one, colour: `--c${k % COLOURS}`, strong: who === k, dashed: few && k % 2 === 1 }));
+  return course.series.map((one, k) => ({ ...one, colour: `--c${k % COLOURS}`, dashed: k > 0 }));
 }
 
-function Chart({ episode, frames, place, who }: Drawing) {
-  const box = useRef<HTMLDivElement>(null);
-  const [themed, again] = useState(0);
-  const [width, setWidth] = useState(0);
-  const { unit, rounds } = episode.still;
-  const shown = frames.slice(0, place + 1).filter((one): one is Frame => !!one && one.values.length > 0);
-  const { levels, band } = shown.at(-1)?.levels ? shown.at(-1)! : episode.still;
-  const last = shown[shown.length - 1];
-  useEffect(() => {
-    const change = () => again((one) => one + 1);
-    const scheme = matchMedia("(prefers-color-scheme: dark)");
-    window.addEventListener("themed", change);
-    scheme.addEventListener("change", change);
-    const look = new ResizeObserver(() => box.current && setWidth(box.current.clientWidth));
-    look.observe(box.current!);
-    return () => {
-      window.removeEventListener("themed", change);
-      scheme.removeEventListener("change", change);
-      look.disconnect();
-    };
-  }, []);
-  useEffect(() => {
-    if (!width || !box.current) return;
-    const xs = shown.map((one) => one.round);
-    const ends = [Math.min(1, xs[0] ?? 1), rounds];
-    const players = episode.names.map((_, k) => shown.map((one) => one.values[k] ?? null));
-    const every = [...shown.flatMap((one) => one.values), ...levels.map((one: any) => one.value), ...(band ?? [])].filter((one) => one !== null);
-    const low = Math.min(...every), high = Math.max(...every), edge = (high - low || 1) * 0.08;
-    const axis = { stroke: css("--quiet"), grid: { stroke: css("--line"), width: 1 }, ticks: { stroke: css("--line") }, font: "11px system-ui" };
-    const plot = new uPlot(
-      {
-        width,
-        height: Math.max(220, Math.min(420, width * 0.55)),
-        legend: { show: false },
-        cursor: { y: false, drag: { x: false, y: false } },
-        scales: { x: { time: false, range: [ends[0], Math.max(ends[1], ends[0] + 1)] }, y: { range: [low - edge, high + edge] } },
-        axes: [{ ...axis, label: "round", labelSize: 16, labelFont: "11px system-ui", size: 32 }, { ...axis, size: 46 }],
-        series: [
-          {},
-          ...players.map((_, k) => ({ stroke: css(`--c${k % COLOURS}`), width: who === k ? 3 : 1.5, points: { show: shown.length < 40, size: 4 } })),
-        ],
-        hooks: {
-          drawClear: [(u) => {
-            const left = u.bbox.left, wide = u.bbox.width;
-            if (band) {
-              const top = u.valToPos(band[1], "y", true), bottom = u.valToPos(band[0], "y", true);
-              u.ctx.fillStyle = css("--band");
-              u.ctx.fillRect(left, top, wide, bottom - top);
-            }
-            u.ctx.save();
-            u.ctx.strokeStyle = u.ctx.fillStyle = css("--quiet");
-            u.ctx.setLineDash([4, 4]);
-            u.ctx.font = `${11 * devicePixelRatio}px system-ui`;
-            u.ctx.textAlign = "right";
-            for (const one of levels) {
-              const y = u.valToPos(one.value, "y", true);
-              u.ctx.beginPath();
-              u.ctx.moveTo(left, y);
-              u.ctx.lineTo(left + wide, y);
-              u.ctx.stroke();
-              u.ctx.fillText(`${one.label} ${exact(one.value)}`, left + wide - 4, y - 4);
-            }
-            u.ctx.restore();
-          }],
-        },
-      },
-      [xs, ...players] as uPlot.AlignedData,
-      box.current,
-    );
-    return () => plot.destroy();
-  }, [width, place, themed, who, shown.length, last]);
+function Chart({ episode, frame, course, who, to, plain }: Drawing & { frame: Frame }) {
+  const { unit } = episode.still;
+  const { levels, band } = frame.levels ? frame : (episode.still as any);
+  const values: (number | null)[] = frame.values;
+  const few = course && !course.players.length && course.series.length > 0;
   return (
     <figure class="chart">
-      <div ref={box} role="img" aria-label={last
-        ? `${unit} by round; in round ${last.round}: ${episode.names.map((name, k) => `${name} ${exact(last.values[k])}`).join(", ")}; ${levels.map((one: any) => `${one.label} ${exact(one.value)}`).join(", ")}`
-        : `${unit} by round; none yet`} />
-      {last && (
+      {course && !plain && (
+        <>
+          <h3>{unit} by round</h3>
+          <Curves rounds={course.rounds} curves={curvesOf(course, who)} levels={levels} band={band} cursor={frame.round} pick={(index) => to(course.places[index])}
+            label={values.length
+              ? `${unit} by round; in round ${frame.round}: ${episode.names.map((name, k) => `${name} ${exact(values[k])}`).join(", ")}; ${levels.map((one: any) => `${one.label} ${exact(one.value)}`).join(", ")}`
+              : `${unit} by round; none yet`} />
+          {few && <figcaption><Key curves={curvesOf(course, null)} /></figcaption>}
+          <Sampled course={course} />
+        </>
+      )}
+      {values.length > 0 && (
+        <div class="scroll">
         <table>
-          <caption class="hidden">Round {last.round}</caption>
-          <thead><tr><th scope="col">round {last.round}</th><th scope="col" class="number">{unit}</th>{Object.keys(last.more).map((one) => <th scope="col" class="number">{one}</th>)}</tr></thead>
+          <caption class="hidden">Round {frame.round}</caption>
+          <thead><tr><th scope="col">round {frame.round}</th><th scope="col" class="number">{unit}</th>{Object.keys(frame.more).map((one) => <th scope="col" class="number">{one}</th>)}</tr></thead>
           <tbody>
-            {episode.names.map((name, k) => last.values[k] === undefined ? null : (
+            {episode.names.map((name, k) => values[k] === undefined ? null : (
               <tr class={k === who ? "chosen" : ""}>
                 <th scope="row"><i class="dot" style={{ background: `var(--c${k % COLOURS})` }} />{name}</th>
-                <td class="number">{exact(last.values[k])}</td>
-                {Object.values(last.more as Record<string, number[]>).map((one) => <td class="number">{exact(one[k], 6)}</td>)}
+                <td class="number">{exact(values[k])}</td>
+                {Object.values(frame.more as Record<string, number[]>).map((one) => <td class="number">{exact(one[k], 6)}</td>)}
               </tr>
             ))}
           </tbody>
         </table>
+        </div>
       )}
     </figure>
   );
+}
+
+export function Sampled({ course }: { course: Course }) {
+  return course.every > 1 ? <p class="quiet under">Every {course.every}th round is drawn.</p> : null;
+}
+
+// What a drawing of one moment does not show: how the episode came there.
+function Below({ course, place, to }: { course: Course; place: number; to: (place: number) => void }) {
+  const curves = course.series.filter((one) => one.values.some((value) => value !== null)).slice(0, 6)
+    .map((one, k) => ({ ...one, colour: exitColour(one.name, k, course) }));
+  const at = course.places.findLastIndex((one) => one <= place);
+  if (course.rounds.length < 3 || !curves.length) return null;
+  return (
+    <figure class="course">
+      <Curves rounds={course.rounds} curves={curves} height={[130, 170]} cursor={course.rounds[Math.max(0, at)]} pick={(index) => to(course.places[index])}
+        label={`By round: ${curves.map((one) => `${one.name}, at the end ${exact(one.values[one.values.length - 1])}`).join("; ")}`} />
+      <figcaption><Key curves={curves} /></figcaption>
+      <Sampled course={course} />
+    </figure>
+  );
+}
+
+// Exits have the colours that they have in the room; all of them together are drawn in ink.
+function exitColour(name: string, k: number, course: Course): string {
+  const exits = course.series.filter((one) => one.name.startsWith("out by ")).map((one) => one.name);
+  return !exits.length ? `--c${k % COLOURS}` : exits.includes(name) ? `--c${exits.indexOf(name) % COLOURS}` : "--ink";
 }
 
 function Line({ episode, frame, who, choose }: Drawing & { frame: Frame }) {

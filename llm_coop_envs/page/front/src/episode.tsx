@@ -1,6 +1,6 @@
 // One episode: its drawing in step with the talk.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { ask, Reading, runs, served, useData, type Episode, type Frame } from "./data";
+import { ask, Reading, runs, served, useData, type Course, type Episode, type Frame, type Said } from "./data";
 import { Scene } from "./drawings";
 import { Chip, Gone, Shown, useKeys } from "./parts";
 import { go, link, route } from "./route";
@@ -35,7 +35,7 @@ export function useEpisode(place: Place) {
   return asked;
 }
 
-// Frames around the one that is shown; of charts all before it, too.
+// Frames around the one that is shown.
 export function useFrames(place: Place, episode: Episode, at: number): { frames: (Frame | undefined)[]; problem: string } {
   const held = useRef<(Frame | undefined)[]>([]);
   const [, again] = useState(0);
@@ -52,7 +52,6 @@ export function useFrames(place: Place, episode: Episode, at: number): { frames:
     let over = false;
     const wanted = new Set<number>([Math.floor(at / chunk)]);
     if (at + 1 < total) wanted.add(Math.floor(Math.min(total - 1, at + 2) / chunk));
-    if (episode.kind === "chart") for (let one = 0; one <= Math.floor(at / chunk); one++) wanted.add(one);
     for (const one of wanted) {
       const first = one * chunk;
       const last = Math.min(total, first + chunk);
@@ -77,6 +76,11 @@ export function useFrames(place: Place, episode: Episode, at: number): { frames:
   return { frames: held.current, problem };
 }
 
+// An episode's course by round, as far as it was played.
+export function useCourse(place: Place, episode: Episode): Course | null {
+  return useData<Course>("course", { ...place }, episode).data ?? null;
+}
+
 export function EpisodeView(place: Place) {
   const asked = useEpisode(place);
   return <Shown asked={asked}>{(episode) => <Loaded place={place} episode={episode} />}</Shown>;
@@ -85,8 +89,9 @@ export function EpisodeView(place: Place) {
 function Loaded({ place, episode }: { place: Place; episode: Episode }) {
   const held = runs.value?.find((one) => one.run === place.run);
   const jumps = jumpsOf(episode);
-  const { at, who, choose, scrubber } = useScrubber(episode, jumps, episode.live ? episode.rounds.length - 1 : 0);
+  const { at, who, choose, to, scrubber } = useScrubber(episode, jumps, episode.rounds.length - 1);
   const { frames, problem } = useFrames(place, episode, at);
+  const course = useCourse(place, episode);
   return (
     <>
       <div class="heading">
@@ -102,7 +107,7 @@ function Loaded({ place, episode }: { place: Place; episode: Episode }) {
       <Gone run={place.run} />
       {problem && <p class="problem" role="alert">{problem}</p>}
       {scrubber}
-      <Body place={place} episode={episode} frames={frames} at={at} who={who} choose={choose} />
+      <Body place={place} episode={episode} frames={frames} at={at} who={who} choose={choose} to={to} course={course} />
       <p class="hidden" role="status">round {episode.rounds[at]}</p>
     </>
   );
@@ -129,13 +134,17 @@ export function useScrubber(episode: Episode, jumps: Jump[], start: number) {
   const total = episode.rounds.length;
   const at = Math.max(0, Math.min(total - 1, query.at === undefined ? start : Number(query.at) || 0));
   const who = query.who === undefined || query.who === "" ? null : Number(query.who);
-  const [playing, play] = useState(false);
-  const [help, setHelp] = useState(false);
+  const [playing, run] = useState(false);
   const choose = (one: number | null) => go({ who: one ?? "" });
-  const to = (place: number) => go({ at: Math.max(0, Math.min(total - 1, place)) });
+  // Without a round in the address, an episode is shown at its end, and one that is being played is followed.
+  const to = (place: number) => go({ at: place >= total - 1 && start === total - 1 ? "" : Math.max(0, Math.min(total - 1, place)) });
+  const play = (on: boolean) => {
+    if (on && at === total - 1) to(0);
+    run(on);
+  };
   useEffect(() => {
     if (!playing) return;
-    const timer = setInterval(() => (at + 1 < total ? to(at + 1) : play(false)), 700);
+    const timer = setInterval(() => (at + 1 < total ? to(at + 1) : run(false)), 700);
     return () => clearInterval(timer);
   }, [playing, at, total]);
   useKeys((key, shift) => {
@@ -149,7 +158,6 @@ export function useScrubber(episode: Episode, jumps: Jump[], start: number) {
     else if (key === "]") choose(who === null ? 0 : Math.min(episode.players - 1, who + 1));
     else if (key === "[") choose(who === null ? 0 : Math.max(0, who - 1));
     else if (key === "Escape") choose(null);
-    else if (key === "?") setHelp(!help);
     else return false;
     return true;
   });
@@ -177,14 +185,14 @@ export function useScrubber(episode: Episode, jumps: Jump[], start: number) {
           </select>
         )}
       </div>
-      {help && <p class="quiet">← → rounds, with shift the next moment; space plays; Home, End; [ and ] choose a player, Esc none.</p>}
     </>
   );
-  return { at, who, choose, scrubber };
+  return { at, who, choose, to, scrubber };
 }
 
-export function Body({ place, episode, frames, at, who, choose }: {
+export function Body({ place, episode, frames, at, who, choose, to, course, plain = false }: {
   place: Place; episode: Episode; frames: (Frame | undefined)[]; at: number; who: number | null; choose: (who: number | null) => void;
+  to: (place: number) => void; course: Course | null; plain?: boolean;
 }) {
   const frame = frames[at];
   const sight = useData<{ cells: [number, number][]; lines: string[] }>(
@@ -194,7 +202,7 @@ export function Body({ place, episode, frames, at, who, choose }: {
     <div class="episode">
       <div class="drawing">
         {sight.error && <p class="problem" role="alert">{sight.error}</p>}
-        <Scene episode={episode} frames={frames} place={at} who={who} sight={sight.data ?? null} choose={choose} />
+        <Scene episode={episode} frames={frames} place={at} who={who} sight={sight.data ?? null} choose={choose} to={to} course={course} plain={plain} />
         <Who place={place} episode={episode} who={who} choose={choose} />
       </div>
       {frame && <Talk place={place} episode={episode} frame={frame} who={who} choose={choose} />}
@@ -232,7 +240,7 @@ export function Talk({ place, episode, frame, who, choose }: { place: Place; epi
         {shown.map((one, at) => (
           <li key={at} class={one.agent === who ? "own" : ""}>
             <button class="plain" onClick={() => choose(one.agent === who ? null : one.agent)} style={{ color: episode.kind === "chart" ? `var(--c${one.agent % 8})` : undefined }}>{name(one.agent)}</button>
-            {one.hearers !== null && <span class="quiet" title={one.hearers.slice(0, 50).map(name).join(", ")}> to {one.hearers.length}</span>}
+            <ToWhom said={one} episode={episode} />
             <p>{one.text}</p>
           </li>
         ))}
@@ -241,4 +249,17 @@ export function Talk({ place, episode, frame, who, choose }: { place: Place; epi
       {frame.unsent && <p class="quiet">More was said than is shown here; <a href={link(["run", place.run, "episode", place.condition, place.seed, "agents"])}>search the agents</a>.</p>}
     </section>
   );
+}
+
+const NAMED = 50; // listeners that are named
+
+// To whom a message went, in words: few by name, many by their number, with the names behind it.
+export function ToWhom({ said, episode }: { said: Said; episode?: Episode }) {
+  const { hearers } = said;
+  if (hearers === null) return <span class="quiet to"> to everyone</span>;
+  const names = hearers.slice(0, NAMED).map((k) => episode?.names[k] ?? `player ${k}`);
+  if (!names.length) return <span class="quiet to"> heard by nobody</span>;
+  if (names.length <= 2) return <span class="quiet to"> to {names.join(" and ")}</span>;
+  const more = hearers.length > NAMED ? ` and ${hearers.length - NAMED} more` : "";
+  return <span class="quiet to" title={names.join(", ") + more}> to {hearers.length.toLocaleString("en")} {episode?.hearers ?? "others"}</span>;
 }

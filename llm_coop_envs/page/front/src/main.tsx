@@ -6,8 +6,11 @@ import { AgentsView, StoryView } from "./agents";
 import { CompareView } from "./compare";
 import { connected, listen, runs, served } from "./data";
 import { EpisodeView } from "./episode";
+import { Notify } from "./notify";
+import { useKeys } from "./parts";
 import { link, route } from "./route";
-import { RunsView, RunView } from "./runs";
+import { RunView } from "./run";
+import { RunsView } from "./runs";
 
 function Trail() {
   const [kind, run, , condition, seed, more, number] = route.value.path;
@@ -60,6 +63,41 @@ function Theme() {
   );
 }
 
+const KEYS: [string, string][] = [
+  ["/", "search"],
+  ["u", "one level up: from an episode to its run, from a run to all"],
+  ["?", "show or hide this list"],
+  ["← →", "the round before or after"],
+  ["Shift ← →", "the moment before or after"],
+  ["Home End", "the first or last round"],
+  ["Space", "play the rounds"],
+  ["[ ]", "follow the player before or after"],
+  ["Esc", "follow nobody"],
+];
+
+// Keys that every view has, and the list of all.
+function Keys({ open, set }: { open: boolean; set: (open: boolean) => void }) {
+  useKeys((key) => {
+    if (key === "?") set(!open);
+    else if (key === "Escape" && open) set(false);
+    else if (key === "/") {
+      const field = document.querySelector<HTMLInputElement>("input[type=search]");
+      if (!field) return false;
+      field.focus();
+    } else if (key === "u") {
+      const [kind, run, , , seed, more] = route.value.path;
+      location.hash = link(kind !== "run" || seed === undefined ? [] : more ? route.value.path.slice(0, 5) : [kind, run]);
+    } else return false;
+    return true;
+  });
+  if (!open) return null;
+  return (
+    <section class="keys" aria-label="Keys">
+      <dl>{KEYS.map(([key, what]) => <div key={key}><dt>{key.split(" ").map((one) => <kbd key={one}>{one}</kbd>)}</dt><dd>{what}</dd></div>)}</dl>
+    </section>
+  );
+}
+
 function View() {
   const [kind, run, what, condition, seed, more, number] = route.value.path;
   if (kind === "compare") return <CompareView />;
@@ -75,6 +113,7 @@ function View() {
 
 function Page() {
   const running = runs.value?.filter((one) => one.state === "running").length ?? 0;
+  const [keys, showKeys] = useState(false);
   return (
     <>
       <a class="skip" href="#content" onClick={(event) => {
@@ -86,9 +125,12 @@ function Page() {
         <span class={connected.value ? "quiet" : "problem"} role="status">
           {!connected.value ? "no connection to llm-coop view" : served ? (running ? `${running} running` : "") : "a copy; nothing here changes"}
         </span>
+        <Notify />
         <a href={link(["compare"])}>Compare</a>
+        <button class="plain" aria-expanded={keys} aria-label="Keys" title="Keys" onClick={() => showKeys(!keys)}><kbd>?</kbd></button>
         <Theme />
       </header>
+      <Keys open={keys} set={showKeys} />
       <main id="content" tabIndex={-1}><View key={route.value.path.join("/")} /></main>
     </>
   );

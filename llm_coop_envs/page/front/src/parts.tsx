@@ -1,8 +1,9 @@
 // Small parts that several views use.
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import type { Asked, Run } from "./data";
+import type { Asked, Measured, Run } from "./data";
 import { order, runs, served } from "./data";
+import { go, route } from "./route";
 
 export function count(value: number | null | undefined): string {
   if (value === null || value === undefined) return "–";
@@ -13,7 +14,7 @@ export function count(value: number | null | undefined): string {
 
 export function exact(value: number | null | undefined, digits = 4): string {
   if (value === null || value === undefined) return "–";
-  return Number(value.toPrecision(digits)).toLocaleString("en", { maximumFractionDigits: 6 });
+  return Number(value.toPrecision(digits)).toLocaleString("en", { maximumFractionDigits: 6 }).replace(/^-0$/, "0");
 }
 
 export function money(value: number | null | undefined): string {
@@ -41,15 +42,43 @@ export function when(time: string | null): string {
   return time ? new Date(time).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "short" }) : "–";
 }
 
-export function Chip({ state }: { state: string }) {
-  return <span class={`chip ${state.split(" ")[0]}`}>{state}</span>;
+export function Chip({ state, note }: { state: string; note?: string }) {
+  return <span class={`chip ${state.split(" ")[0]}`} title={note || undefined}>{state}</span>;
 }
 
-// Episodes that are being played count as far as they are.
+// A measure's name as words.
+export function worded(name: string): string {
+  return name.replaceAll("_", " ");
+}
+
+export function Mean({ of }: { of: Measured }) {
+  return (
+    <>
+      {exact(of.mean)} <span class="quiet">{of.low === null || of.high === null ? `${of.n} episode` : `${exact(of.low, 3)} to ${exact(of.high, 3)}`}</span>
+    </>
+  );
+}
+
+// Whole episodes, and behind them the rounds of those that are in play.
 export function Progress({ run }: { run: Run }) {
-  const shares = Object.values(run.live).flatMap((live) => Object.values(live.playing)).map((one) => one.share ?? 0);
-  const done = shares.reduce((sum, one) => sum + one, run.finished);
-  return <progress value={done} max={run.total || 1} aria-label={`Episodes of ${run.study}`} />;
+  const playing = Object.values(run.live).flatMap((live) => Object.values(live.playing));
+  const shares = playing.map((one) => one.share).filter((one): one is number => typeof one === "number");
+  const begun = shares.reduce((sum, one) => sum + one, 0);
+  const total = run.total || 1;
+  const inPlay = !playing.length ? "" : shares.length
+    ? `${playing.length} in play, ${Math.round((100 * begun) / shares.length)} % of their rounds`
+    : `${playing.length} in play`;
+  const text = `${run.finished.toLocaleString("en")} of ${run.total.toLocaleString("en")} episodes`;
+  return (
+    <span class="progress">
+      <span class="bar" role="progressbar" aria-label={`Episodes of ${run.study}`} aria-valuemin={0} aria-valuemax={run.total} aria-valuenow={run.finished} aria-valuetext={inPlay ? `${text}, ${inPlay}` : text}>
+        <i style={{ width: `${(100 * run.finished) / total}%` }} />
+        <i class="begun" style={{ width: `${(100 * begun) / total}%` }} />
+      </span>
+      <span class="under number">{text}</span>
+      {inPlay && <span class="under number quiet">{inPlay}</span>}
+    </span>
+  );
 }
 
 export function Fact({ name, children, note }: { name: string; children: ComponentChildren; note?: string }) {
@@ -101,19 +130,59 @@ export function Steering({ run }: { run: Run }) {
           if (Number(most) >= 1) give("limit", Number(most));
         }}
       >
-        <input
-          type="number"
-          min="1"
-          value={most}
-          placeholder={limit ? String(limit) : "limit"}
-          aria-label={`At most so many at a time in ${run.study}`}
-          onInput={(event) => setMost(event.currentTarget.value)}
-        />
-        <button>Limit</button>
+        <label class="inline">
+          at most{" "}
+          <input type="number" min="1" value={most} placeholder={limit ? String(limit) : ""} aria-label={`At most so many at a time in ${run.study}`} onInput={(event) => setMost(event.currentTarget.value)} />
+          {" "}at a time
+        </label>
+        <button>Set</button>
       </form>
       {problem && <p class="problem" role="alert">{problem}</p>}
     </div>
   );
+}
+
+// A text that narrows what is shown, kept in the address.
+export function Search({ name, label, type = "search", before = "" }: { name: string; label: string; type?: "search" | "number"; before?: string }) {
+  const given = (route.value.query[name] ?? "").replace(before, "");
+  const [text, set] = useState(given);
+  useEffect(() => set(given), [given]);
+  useEffect(() => {
+    if (text === given) return;
+    const timer = setTimeout(() => go({ [name]: text && before + text, first: "" }), 250);
+    return () => clearTimeout(timer);
+  }, [text]);
+  return (
+    <label>{label}<input {...({ type } as object)} step="any" value={text} onInput={(event) => set(event.currentTarget.value)} /></label>
+  );
+}
+
+// The head of a column by which a table can be sorted; the order is kept in the address.
+export function Head({ column, sort, title = worded(column), start = "", number = false, note }: {
+  column: string; sort: string; title?: string; start?: "" | "-"; number?: boolean; note?: string;
+}) {
+  const [here, other] = [`${start}${column}`, start ? column : `-${column}`];
+  const sorted = sort.replace(/^-/, "") === column && (sort.startsWith("-") ? "descending" : "ascending");
+  return (
+    <th scope="col" class={number ? "number" : ""} aria-sort={sorted || undefined} title={note}>
+      <button class="plain" onClick={() => go({ sort: sort === here ? other : here, first: "" })}>
+        {title[0].toUpperCase() + title.slice(1)}
+      </button>
+    </th>
+  );
+}
+
+export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
+  return <div class="empty"><p><b>{title}</b></p>{children}</div>;
+}
+
+// Ask again in a moment, as long as there is more to come.
+export function useAgain(more: unknown, times: number, look: (times: number) => void): void {
+  useEffect(() => {
+    if (!more) return;
+    const timer = setTimeout(() => look(times + 1), 800);
+    return () => clearTimeout(timer);
+  }, [more, times]);
 }
 
 export function useKeys(act: (key: string, shift: boolean) => boolean): void {

@@ -1,239 +1,158 @@
-// All runs of the folder, and one run.
-import type { Condition, Run } from "./data";
-import { runs, served, useData, type Detail } from "./data";
-import { bytes, Chip, clock, count, exact, Fact, money, Progress, share, Shown, Steering, when } from "./parts";
-import { link, route } from "./route";
+// All runs of the folder: filtered, sorted, labelled, chosen to be compared.
+import { useState } from "preact/hooks";
+import { ordered, runs, served, type Run } from "./data";
+import { Chip, clock, count, Empty, Head, money, Progress, Search, share, Steering, when } from "./parts";
+import { go, link, route } from "./route";
 
-function Spent({ run }: { run: Run }) {
+export function Spent({ run }: { run: Run }) {
   const used = run.used;
   const priced = used.unpriced < used.answers || !used.answers;
-  const spent = used.cost + (used.maybe_cost ?? 0);
   const budget = run.budget.usd;
   return (
     <>
-      {used.answers ? (priced ? money(spent) : "price unknown") : "–"}
+      {used.answers ? (priced ? money(spent(run)) : "price unknown") : "–"}
       {budget ? <span class="quiet"> of {money(budget)}</span> : null}
     </>
   );
 }
 
+export function spent(run: Run): number {
+  return run.used.cost + (run.used.maybe_cost ?? 0);
+}
+
+const tokens = (run: Run) => run.used.prompt_tokens + run.used.completion_tokens;
+const rate = (part: number, of: number) => (of ? part / of : null);
+
+// What the columns are sorted by; runs that cannot be read have none of it.
+const VALUES: Record<string, (run: Run) => number | string | null> = {
+  study: (run) => run.study || run.run,
+  state: (run) => run.state,
+  progress: (run) => (run.problem ? null : rate(run.finished, run.total)),
+  left: (run) => run.left ?? null,
+  calls: (run) => run.calls || null,
+  tokens: (run) => (run.problem ? null : tokens(run) || null),
+  cost: (run) => (run.problem || !run.used.answers ? null : spent(run)),
+  errors: (run) => (run.problem ? null : rate(run.errors, run.calls)),
+  repaired: (run) => (run.problem ? null : rate(run.rates.repaired, run.rates.asked)),
+  fallbacks: (run) => (run.problem ? null : rate(run.rates.fallbacks, run.rates.asked)),
+  begun: (run) => run.started ?? null,
+};
+const WORDS = ["study", "state", "progress"];
+
+function fits(run: Run, words: string[], state: string, tag: string): boolean {
+  const text = [run.run, run.study, run.state, ...(run.models ?? []), ...(run.tags ?? []), run.note].join(" ").toLowerCase();
+  return words.every((word) => text.includes(word)) && (!state || run.state.split(" ")[0] === state) && (!tag || (run.tags ?? []).includes(tag));
+}
+
 export function RunsView() {
   const all = runs.value;
+  const [chosen, choose] = useState<string[]>([]);
+  const { search = "", state = "", tag = "", sort = "-begun" } = route.value.query;
   if (all === null) return <p class="quiet" role="status">Looking for runs …</p>;
-  if (!all.length) return <p class="quiet">There is no run in this folder yet. Begin one with llm-coop run.</p>;
+  if (!all.length) {
+    return (
+      <>
+        <h1>Runs</h1>
+        <Empty title="There is no run in this folder yet">
+          <p>Begin one in a terminal; it appears here by itself:</p>
+          <pre tabIndex={0} aria-label="Command">llm-coop run team_up</pre>
+        </Empty>
+      </>
+    );
+  }
+  const states = [...new Set(all.map((run) => run.state.split(" ")[0]))].sort();
+  const tags = [...new Set(all.flatMap((run) => run.tags ?? []))].sort();
+  const fitting = all.filter((run) => fits(run, search.toLowerCase().split(/\s+/).filter(Boolean), state, tag));
+  const by = sort.replace(/^-/, "");
+  const shown = ordered(fitting, VALUES[by] ?? VALUES.begun, sort.startsWith("-"));
+  const steered = served && all.some((run) => Object.keys(run.live ?? {}).length);
+  const models = all.some((run) => run.calls);
+  const columns = ["study", "state", "progress", "left", ...(models ? ["calls", "tokens", "cost", "errors", "repaired", "fallbacks"] : []), "begun"];
+  const pair = chosen.filter((name) => all.some((run) => run.run === name));
+  const toggle = (name: string) => choose(pair.includes(name) ? pair.filter((one) => one !== name) : [...pair, name].slice(-2));
   return (
     <>
-      <h1>Runs</h1>
-      <table class="cards">
-        <caption class="hidden">Runs in this folder, the latest first</caption>
-        <thead>
-          <tr>
-            {["Study", "State", "Progress", "Left", "Calls", "Tokens", "Cost", "Errors", "Repaired", "Fallbacks"].map((one) => (
-              <th scope="col" class={one === "Study" || one === "State" || one === "Progress" ? "" : "number"}>{one}</th>
-            ))}
-            <th scope="col">{served && all.some((one) => Object.keys(one.live ?? {}).length) ? "Steer" : "Begun"}</th>
-          </tr>
-        </thead>
-        <tbody>
-          {all.map((run) =>
-            run.problem ? (
+      <div class="heading">
+        <h1>Runs <span class="quiet">{shown.length === all.length ? all.length : `${shown.length} of ${all.length}`}</span></h1>
+        {all.length > 1 && (
+          <span class="links">
+            {pair.length === 2
+              ? <a class="button" href={link(["compare"], { a: encodeURIComponent(pair[0]), b: encodeURIComponent(pair[1]) })}>Compare {pair[0]} and {pair[1]}</a>
+              : <span class="quiet">{pair.length ? "Mark one more to compare" : "Mark two runs to compare them"}</span>}
+          </span>
+        )}
+      </div>
+      {all.length > 1 && (
+        <form class="filters" role="search" aria-label="Runs" onSubmit={(event) => event.preventDefault()}>
+          <Search name="search" label="Search" />
+          <label>State
+            <select value={state} onChange={(event) => go({ state: event.currentTarget.value })}>
+              <option value="">any</option>
+              {states.map((one) => <option value={one}>{one}</option>)}
+            </select>
+          </label>
+          {tags.length > 0 && (
+            <label>Tag
+              <select value={tag} onChange={(event) => go({ tag: event.currentTarget.value })}>
+                <option value="">any</option>
+                {tags.map((one) => <option value={one}>{one}</option>)}
+              </select>
+            </label>
+          )}
+        </form>
+      )}
+      {!shown.length ? <Empty title="No run fits"><p><button onClick={() => go({ search: "", state: "", tag: "" })}>Show all {all.length}</button></p></Empty> : (
+        <div class="scroll-x"><table class="cards rows">
+          <caption class="hidden">Runs in this folder</caption>
+          <thead>
+            <tr>
+              {all.length > 1 && <th scope="col"><span class="hidden">Compare</span></th>}
+              {columns.map((column) => <Head key={column} column={column} sort={sort} start={WORDS.includes(column) ? "" : "-"} number={!WORDS.includes(column)} />)}
+              {steered && <th scope="col">Pause, stop, slow down</th>}
+            </tr>
+          </thead>
+          <tbody>
+            {shown.map((run) => (
               <tr key={run.run}>
-                <th scope="row">{run.study || run.run}<span class="quiet under">{run.run}</span></th>
-                <td data-name="State"><Chip state={run.state} /></td>
-                <td colSpan={9} class="problem">{run.problem}</td>
-              </tr>
-            ) : (
-              <tr key={run.run}>
+                {all.length > 1 && <td class="mark">{!run.problem && <input type="checkbox" checked={pair.includes(run.run)} aria-label={`Compare ${run.run}`} onChange={() => toggle(run.run)} />}</td>}
                 <th scope="row">
-                  <a href={link(["run", run.run])}>{run.study}</a>
-                  <span class="quiet under">{run.run}{run.models.length ? ` · ${run.models.join(", ")}` : ""}</span>
+                  {run.problem ? run.study || run.run : <a href={link(["run", run.run])}>{run.study}</a>}
+                  <span class="quiet under">{run.run}{run.models?.length ? ` · ${run.models.join(", ")}` : ""}</span>
+                  <Tags run={run} />
                 </th>
                 <td data-name="State"><Chip state={run.state} /></td>
-                <td data-name="Progress">
-                  <Progress run={run} />
-                  <span class="quiet under number">{run.finished} of {run.total} episodes</span>
-                </td>
-                <td data-name="Left" class="number">{clock(run.left)}</td>
-                <td data-name="Calls" class="number">{count(run.calls || null)}</td>
-                <td data-name="Tokens" class="number">{count(run.used.prompt_tokens + run.used.completion_tokens || null)}</td>
-                <td data-name="Cost" class="number"><Spent run={run} /></td>
-                <td data-name="Errors" class="number">{run.calls ? share(run.errors, run.calls) : "–"}</td>
-                <td data-name="Repaired" class="number">{share(run.rates.repaired, run.rates.asked)}</td>
-                <td data-name="Fallbacks" class="number">{share(run.rates.fallbacks, run.rates.asked)}</td>
-                <td>{Object.keys(run.live).length ? <Steering run={run} /> : <span class="quiet">{when(run.started)}</span>}</td>
+                {run.problem ? <td colSpan={columns.length - 2 + (steered ? 1 : 0)} class="problem">{run.problem}</td> : <Cells run={run} models={models} steered={steered} />}
               </tr>
-            ),
-          )}
-        </tbody>
-      </table>
+            ))}
+          </tbody>
+        </table></div>
+      )}
     </>
   );
 }
 
-export function RunView({ name }: { name: string }) {
-  const now = runs.value?.find((one) => one.run === name);
-  const asked = useData<Detail>("run", { run: name }, `${now?.finished} ${now?.state}`);
-  return (
-    <Shown asked={asked}>
-      {(held) => {
-        const run = { ...held, ...now };
-        return (
-          <>
-            <div class="heading">
-              <h1>{run.study}</h1>
-              <Chip state={run.state} />
-              <Steering run={run} />
-            </div>
-            {run.description && <p class="about">{run.description}</p>}
-            {held.branch && (
-              <p>
-                Branched from round {held.branch.at} on of{" "}
-                {held.branch.run ? <a href={link(["run", held.branch.run])}>{held.branch.run}</a> : held.branch.of}.
-              </p>
-            )}
-            {held.mixed.map((one) => <p class="problem">{one}</p>)}
-            <dl class="facts">
-              <Fact name="Episodes">
-                {run.finished} of {run.total}
-                <Progress run={run} />
-              </Fact>
-              <Fact name="Left">{clock(run.left)}</Fact>
-              {run.models.length > 0 && (
-                <>
-                  <Fact name="Calls">{count(run.calls || null)}</Fact>
-                  <Fact name="Tokens" note="questions and answers">
-                    {count(run.used.prompt_tokens)} + {count(run.used.completion_tokens)}
-                  </Fact>
-                  <Fact name="Cost"><Spent run={run} /></Fact>
-                  <Fact name="Errors" note="failed attempts, as a share of all">{share(run.errors, run.calls)}</Fact>
-                  <Fact name="Repaired">{share(run.rates.repaired, run.rates.asked)}</Fact>
-                  <Fact name="Fallbacks">{share(run.rates.fallbacks, run.rates.asked)}</Fact>
-                </>
-              )}
-            </dl>
-            <Workers run={run} parts={held.parts} />
-            <h2>Conditions</h2>
-            {held.found.map((one) => <ConditionPart run={run} condition={one} key={one.name} />)}
-            <h2>Sessions</h2>
-            <table class="cards">
-              <caption class="hidden">Sessions that worked on this run</caption>
-              <thead><tr><th scope="col">Begun</th><th scope="col">Ended</th><th scope="col">Part</th><th scope="col">Command</th></tr></thead>
-              <tbody>
-                {held.sessions.map((one) => (
-                  <tr>
-                    <td data-name="Begun">{when(one.started)}</td>
-                    <td data-name="Ended">{when(one.ended)}</td>
-                    <td data-name="Part">{one.part ?? "–"}</td>
-                    <td data-name="Command" class="words rest"><code>{one.command || "–"}</code>{one.why && <span class="under">{one.why}</span>}</td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </>
-        );
-      }}
-    </Shown>
-  );
-}
-
-function Workers({ run, parts }: { run: Run; parts: Detail["parts"] }) {
-  const lives = Object.entries(run.live);
-  const elsewhere = parts.filter((one) => !(one.part in run.live));
-  if (!lives.length && !elsewhere.length) return null;
+function Cells({ run, models, steered }: { run: Run; models: boolean; steered: boolean }) {
   return (
     <>
-      <h2>Workers</h2>
-      <table class="cards">
-        <caption class="hidden">Sessions that play this run now, and where</caption>
-        <thead>
-          <tr>
-            {["Part", "Where", "Cores", "Memory", "Under way", "Waiting", "Limit", "Episodes now"].map((one) => <th scope="col">{one}</th>)}
-          </tr>
-        </thead>
-        <tbody>
-          {lives.flatMap(([part, live]) =>
-            (live.devices ?? []).map((device, at) => (
-              <tr key={part + at}>
-                <th scope="row">{device.ray ? `Ray node ${device.ray}` : part}{device.alive === false && " (gone)"}</th>
-                <td data-name="Where">{device.host}{device.pid ? ` · ${device.pid}` : ""}{device.slurm ? ` · SLURM ${device.slurm}` : ""}</td>
-                <td data-name="Cores">{device.used !== undefined ? `${device.used} of ` : ""}{device.cores ?? "–"}{device.load !== undefined && <span class="quiet"> load {device.load.toFixed(1)}</span>}</td>
-                <td data-name="Memory">{bytes(device.memory ?? device.most_memory)}</td>
-                {at ? <td colSpan={4} /> : (
-                  <>
-                    <td data-name="Under way">{live.in_flight ?? "–"}</td>
-                    <td data-name="Waiting">{live.waiting ?? "–"}</td>
-                    <td data-name="Limit">{live.limit ?? live.most ?? "–"}</td>
-                    <td data-name="Episodes now" class="words"><span class="tags">
-                      {Object.entries(live.playing).slice(0, 12).map(([name, told]) => {
-                        const cut = name.lastIndexOf("/");
-                        return (
-                          <a class="tag" href={link(["run", run.run, "episode", name.slice(0, cut), name.slice(cut + 1)])}>
-                            {name}{told.share !== undefined && told.share !== null ? ` ${Math.round(100 * told.share)} %` : ""}
-                          </a>
-                        );
-                      })}
-                      {Object.keys(live.playing).length > 12 && ` and ${Object.keys(live.playing).length - 12} more`}
-                      {live.why && <span class="quiet">paused: {live.why}</span>}
-                    </span>
-                    </td>
-                  </>
-                )}
-              </tr>
-            )),
-          )}
-          {elsewhere.map((one) => (
-            <tr>
-              <th scope="row">{one.part}</th>
-              <td data-name="Where">{one.host} · {one.pid}</td>
-              <td colSpan={6} class="quiet">writes its part of the journal; last sign of life {clock(one.age)} ago</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
+      <td data-name="Progress"><Progress run={run} /></td>
+      <td data-name="Left" class="number">{clock(run.left)}</td>
+      {models && (
+        <>
+          <td data-name="Calls" class="number">{count(run.calls || null)}</td>
+          <td data-name="Tokens" class="number">{count(tokens(run) || null)}</td>
+          <td data-name="Cost" class="number"><Spent run={run} /></td>
+          <td data-name="Errors" class="number">{run.calls ? share(run.errors, run.calls) : "–"}</td>
+          <td data-name="Repaired" class="number">{share(run.rates.repaired, run.rates.asked)}</td>
+          <td data-name="Fallbacks" class={run.rates.asked && run.rates.fallbacks / run.rates.asked > 0.05 ? "number bad" : "number"}>{share(run.rates.fallbacks, run.rates.asked)}</td>
+        </>
+      )}
+      <td data-name="Begun" class="number">{when(run.started)}</td>
+      {steered && <td data-name="Pause, stop, slow down">{Object.keys(run.live).length ? <Steering run={run} /> : <span class="quiet">not playing</span>}</td>}
     </>
   );
 }
 
-const SHOWN = 200;
-
-function ConditionPart({ run, condition }: { run: Run; condition: Condition }) {
-  const first = Number(route.value.query[`from-${condition.name}`] ?? 0);
-  const asked = useData<{ total: number; rows: { seed: number; state: string }[] }>(
-    "episodes",
-    { run: run.run, condition: condition.name, first, most: SHOWN },
-    `${run.finished} ${Object.values(run.live).map((one) => Object.keys(one.playing)).join()}`,
-  );
-  return (
-    <section class="condition">
-      <h3>
-        {condition.title} <span class="quiet">{condition.scenario}{condition.talk ? " · talk" : ""} · {condition.policies.join(", ")}</span>
-      </h3>
-      <dl class="facts small">
-        {Object.entries(condition.headline).map(([name, one]) => (
-          <Fact name={name.replaceAll("_", " ")} note={`${one.about} Mean of ${one.n} episodes.`}>{exact(one.mean)}</Fact>
-        ))}
-      </dl>
-      <Shown asked={asked}>
-        {(held) => (
-          <p class="tags">
-            {held.rows.map((one) =>
-              one.state === "waiting" ? (
-                <span class="tag waiting" key={one.seed}>{one.seed}</span>
-              ) : (
-                <a class={`tag ${one.state}`} key={one.seed} href={link(["run", run.run, "episode", condition.name, one.seed])}>
-                  <span class="hidden">episode </span>{one.seed}{one.state === "playing" && " ▸"}
-                </a>
-              ),
-            )}
-            {first > 0 && <a href={link(route.value.path, { [`from-${condition.name}`]: first - SHOWN })}>earlier</a>}
-            {first + SHOWN < held.total && (
-              <a href={link(route.value.path, { [`from-${condition.name}`]: first + SHOWN })}>
-                {held.total - first - SHOWN} more
-              </a>
-            )}
-          </p>
-        )}
-      </Shown>
-    </section>
-  );
+export function Tags({ run }: { run: Run }) {
+  if (!run.tags?.length) return null;
+  return <span class="tags">{run.tags.map((one) => <a class="tag" key={one} href={link([], { tag: one })}>{one}</a>)}</span>;
 }

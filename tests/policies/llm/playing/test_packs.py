@@ -41,6 +41,10 @@ WORDS = {
     ("de-a", 10): "f033f11b8dfd1431",
     ("en-a", 10): "8b5ce6db3dc41ac2",
     ("en-b", 10): "580cc20b388132ab",
+    ("de-a", 11): "1cf96b2204dd065f",
+    ("en-a", 11): "2d0c36beecb1acfa",
+    ("en-b", 11): "b64ec77c8a8dfe5c",
+    ("fish", 2): "96b2767ca15c1354",
 }
 
 # What each call shows, from the published protocol: Wu et al. 2024 and the authors' code, and for repeated number
@@ -51,8 +55,8 @@ KBC_RULES = " ".join(
         "reward_rule unit currency groups group repeated round past informed memory",
     ]
 )
-HEARING = "turns together audience hearers announces announcers"
-FIRM = "me rivals seen cost whole_profits round history bins bin_size in_turn"
+HEARING = "turns together audience hearers announces announcers statistic opponents"
+FIRM = "me rivals seen cost whole_profits round history bins bin_size in_turn rival_costs demand_rule last_round"
 ROOM = "rows cols rounds exit_names strong confident helpful summarised"
 SHARED = {"answer_as", "answer_words", "persona"}
 PUBLISHED = {
@@ -101,7 +105,7 @@ def test_four_packs_are_shipped():
             "name": name,
             "language": name[:2],
             "paraphrase": name[-1],
-            "version": 10,
+            "version": 11,
             "digest": pack.digest(),
         }
         assert re.fullmatch("[0-9a-f]{16}", pack.digest())
@@ -113,7 +117,7 @@ def test_the_pack_of_fish_et_al_has_their_question_and_else_the_words_of_its_bas
     fish, base = load_pack("fish"), load_pack("en-a")
     assert [call for pack, call in OWN_CALLS if pack == "fish"] == ["bertrand/period"]
     described = fish.describe(["bertrand"])
-    assert (described["version"], described["base"]) == (1, "en-a")
+    assert (described["version"], described["base"]) == (2, "en-a")
     assert fish.digest(["bertrand"]) != fish.digest(["kbc"]) != base.digest(["kbc"])
     assert fish.prompts("kbc") is base.prompts("kbc")
     assert fish.prompts("bertrand", generic=True) is base.prompts("bertrand", generic=True)
@@ -272,8 +276,8 @@ def test_a_pack_may_cover_one_scenario(tmp_path):
         ("kbc/talk.jinja", "{% if persona %}", "{% if %}", r"talk\.jinja, line \d+"),
         ("kbc/talk.jinja", "_talk.jinja", "_nowhere.jinja", "includes _nowhere.jinja"),
         ("manifest.yaml", "language: en", "", "the field 'language' is missing or no str"),
-        ("manifest.yaml", "version: 10", "version: one", "the field 'version' is missing or no int"),
-        ("manifest.yaml", "version: 10", "version: true", "the field 'version' is missing or no int"),
+        ("manifest.yaml", "version: 11", "version: one", "the field 'version' is missing or no int"),
+        ("manifest.yaml", "version: 11", "version: true", "the field 'version' is missing or no int"),
         ("manifest.yaml", "paraphrase: a", "paraphrase: a\nlanguag: en", "there is no field 'languag'; did you mean"),
         ("manifest.yaml", "name: en-a", "name: [", r"manifest\.yaml, line \d+: is no YAML"),
         ("manifest.yaml", "name: en-a", "- a", r"manifest\.yaml.*is no YAML"),

@@ -1,0 +1,259 @@
+"""The environment: all choose at once, see what the others chose, and may meet again."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dilemma.games import MATRIX, PUBLIC_GOODS, TRAVELLERS, Payoffs, claim_payoffs, matrix_payoffs, mean, public_payoffs
+from llm_coop_envs.core.array_env import TALK
+from llm_coop_envs.core.channels import everyone
+from llm_coop_envs.core.env import ScenarioEnv
+from llm_coop_envs.core.settings import ScenarioSettings
+from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.interface.hooks import Over, Stage
+from llm_coop_envs.interface.moves import Shares
+from llm_coop_envs.interface.question import Option, Options, Question
+from llm_coop_envs.interface.slots import Heard, Slots
+
+Cells = tuple[tuple[tuple[float, float], ...], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DilemmaSettings(ScenarioSettings):
+    """Settings of the dilemmas; the payoffs of the presets are those of CoopEval (arXiv 2604.15267).
+
+    The first action is the cooperative one, the last the competitive one.
+
+    Attributes:
+        game: `"matrix"`, two players and a payoff for both in each cell; `"public_goods"`; or `"travellers"`.
+        players: how many play.
+        payoffs: of a matrix game, the (first player's, second player's) payoffs by row and column.
+        actions: what the actions of a matrix game or of public goods are called.
+        multiplier: of public goods, what a contribution of 1 is worth to all together.
+        claims: of the traveller's dilemma, the (lowest, highest) claim; every whole number between them is one.
+        bonus: of the traveller's dilemma, what the lowest claim earns more and the others less.
+        stated: whether players state a probability for each action, from which it is drawn, or name an action.
+        rounds: after how many rounds the record ends.
+        continuation: the chance of another round that players are told of; `None` tells them how many rounds there are.
+        shown: how many of the last rounds are shown.
+    """
+
+    bounds: ClassVar[Mapping[str, tuple[float, float]]] = {
+        "players": (2, 100),
+        "multiplier": (0, 1000),
+        "bonus": (0, 1e6),
+        "rounds": (1, 10_000),
+        "shown": (0, 100),
+    }
+    allowed: ClassVar[Mapping[str, Collection[str]]] = {"game": (MATRIX, PUBLIC_GOODS, TRAVELLERS)}
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "prisoners_dilemma": {},
+        "stag_hunt": {"payoffs": [[[5, 5], [0, 3]], [[3, 0], [3, 3]]]},
+        "trust": {"payoffs": [[[10, 10], [0, 20]], [[6, 2], [4, 4]]]},
+        "matching_pennies": {"payoffs": [[[1, -1], [-1, 1]], [[-1, 1], [1, -1]]]},
+        "public_goods": {"game": PUBLIC_GOODS, "players": 3},
+        "travellers": {"game": TRAVELLERS},
+    }
+
+    game: str = MATRIX
+    players: int = 2
+    payoffs: Cells = (((2.0, 2.0), (0.0, 3.0)), ((3.0, 0.0), (1.0, 1.0)))
+    actions: tuple[str, ...] = ("A", "B")
+    multiplier: float = 1.5
+    claims: tuple[int, int] = (2, 5)
+    bonus: float = 2.0
+    stated: bool = False
+    rounds: int = 1
+    continuation: float | None = None
+    shown: int = 3
+    talk: bool = False
+
+    def __post_init__(self) -> None:
+        """Check what makes a game; lists become tuples."""
+        super().__post_init__()
+        if self.continuation is not None and not (_is_number(self.continuation) and 0 <= self.continuation <= 1):
+            raise SettingsError("continuation", self.continuation, "must be a chance from 0 to 1, or None")
+        names: Any = self.actions
+        if not isinstance(names, list | tuple) or not all(isinstance(name, str) and name.strip() for name in names):
+            raise SettingsError("actions", names, "must be a list of names")
+        if len({name.lower() for name in names}) < len(names) or len(names) < 2:
+            raise SettingsError("actions", names, "must be two names or more, no two alike")
+        object.__setattr__(self, "actions", tuple(names))
+        if self.game == MATRIX:
+            self._read_matrix()
+        elif self.game == PUBLIC_GOODS and len(names) != 2:
+            raise SettingsError("actions", names, "must be two in public goods: to contribute, and not to")
+        ends: Any = self.claims
+        if not isinstance(ends, list | tuple) or len(ends) != 2 or not all(type(end) is int for end in ends):
+            raise SettingsError("claims", ends, "must be two whole numbers, the lowest claim and the highest")
+        if not 1 <= ends[1] - ends[0] <= 100:
+            raise SettingsError("claims", ends, "the highest must be 1 to 100 above the lowest")
+        object.__setattr__(self, "claims", tuple(ends))
+
+    def _read_matrix(self) -> None:
+        cells: Any = self.payoffs
+        size = len(self.actions)
+        if self.players != 2:
+            raise SettingsError("players", self.players, "a matrix game has 2; take game: public_goods for others")
+        try:
+            table = tuple(tuple((cell[0], cell[1]) for cell in row if len(cell) == 2) for row in cells)
+        except (TypeError, IndexError, KeyError):
+            table = ()
+        if len(table) != size or any(len(row) != size for row in table):
+            reason = f"must have {size} rows of {size} pairs of payoffs, as many as there are actions"
+            raise SettingsError("payoffs", cells, reason)
+        if not all(_is_number(value) for row in table for cell in row for value in cell):
+            raise SettingsError("payoffs", cells, "must be finite numbers")
+        floats = tuple(tuple((float(first), float(second)) for first, second in row) for row in table)
+        object.__setattr__(self, "payoffs", floats)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the actions are called, the cooperative one first."""
+        if self.game == TRAVELLERS:
+            return tuple(str(claim) for claim in range(self.claims[1], self.claims[0] - 1, -1))
+        return self.actions
+
+    @property
+    def competitive(self) -> int:
+        """The competitive action, the last one."""
+        return len(self.names) - 1
+
+    def pay(self, chosen: Sequence[int]) -> Payoffs:
+        """What everybody gets when these actions are chosen."""
+        if self.game == MATRIX:
+            return matrix_payoffs(self.payoffs, chosen)
+        if self.game == PUBLIC_GOODS:
+            return public_payoffs(self.multiplier, chosen)
+        return claim_payoffs([float(self.claims[1] - action) for action in chosen], self.bonus)
+
+    def replies(self, player: int, others: Sequence[int]) -> Payoffs:
+        """What a player gets for each of its actions when the others choose theirs, in the order of players."""
+        return tuple(
+            self.pay([*others[:player], action, *others[player:]])[player] for action in range(len(self.names))
+        )
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The mean payoff when all compete, and when all cooperate."""
+        return mean(self.pay([self.competitive] * self.players)), mean(self.pay([0] * self.players))
+
+    @property
+    def extremes(self) -> tuple[float, float]:
+        """The lowest and the highest payoff of all."""
+        if self.game == MATRIX:
+            values = [value for row in self.payoffs for cell in row for value in cell]
+        elif self.game == PUBLIC_GOODS:
+            each = self.multiplier / self.players
+            contributors = range(self.players + 1)
+            values = [k * each for k in contributors if k] + [k * each + 1 for k in contributors if k < self.players]
+        else:
+            low, high = self.claims
+            values = [low - self.bonus, max(high, high - 1 + self.bonus)]
+        return min(values), max(values)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DilemmaSlots(Slots):
+    """What one player may know: the rules, which player it is, and the last rounds.
+
+    Attributes:
+        rules: the settings; everybody knows them.
+        index: which player it is, from 0.
+        round: the round, from 1.
+        history: (round, actions of all, own payoff) of the last rounds.
+        heard: what this player has heard and said in this round.
+    """
+
+    rules: DilemmaSettings
+    index: int
+    round: int
+    history: tuple[tuple[int, tuple[int, ...], float], ...]
+    heard: tuple[Heard, ...]
+
+
+class DilemmaEnv(ScenarioEnv):
+    """All choose an action at the same time, and are paid for what all have chosen, in one round or several.
+
+    Choice: an action, or with `stated` a probability for each, from which the action is drawn.
+
+    Reward: the payoff of the round.
+
+    Events: `round`: `actions` (by number) and `payoffs`.
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {**ScenarioEnv.metadata, "name": "dilemma_v0", "render_fps": 2}
+    settings_type = DilemmaSettings
+    slots_type = DilemmaSlots
+    role = "player"
+    home = Path(__file__).parent
+    kept = ("history",)
+
+    def _setup(self) -> None:
+        self.n_players = self.settings.players
+        self.feature_names = ("round", "own_action", "others_cooperating")
+        self._feature_bounds = (-1.0, 1.0)
+
+    def _moves(self) -> Mapping[str, Question]:
+        options = tuple(Option(choice=k, name=name) for k, name in enumerate(self.settings.names))
+        return {"act": Shares(options=options) if self.settings.stated else Options(name="action", options=options)}
+
+    def _begin(self, options: Mapping[str, Any]) -> None:
+        self.history: list[list[Any]] = []
+
+    def _next_stage(self) -> Stage | Over:
+        if self.phase == TALK and self.round > len(self.history):
+            return Stage("act", [self._everyone])
+        if self.round == self.settings.rounds:
+            return Over("all rounds played", truncated=True)
+        self.round += 1
+        self.conversation.forget()
+        if self.settings.talks_in(self.round):
+            return self._talk_stage([self.nature("order").permutation(self.n_players).tolist()], everyone())
+        return Stage("act", [self._everyone])
+
+    def _fallback(self, who: NDArray[np.intp]) -> NDArray[np.int64]:
+        """The competitive action: no answer is no cooperation."""
+        return np.full(len(who), self.settings.competitive)
+
+    def _stand_in(self, index: int) -> dict[str, int]:
+        names = self.settings.names
+        return {name: 100 * (name == names[-1]) for name in names}
+
+    def _apply(self, phase: str, who: NDArray[np.intp], choices: NDArray[Any]) -> None:
+        actions = [int(choice) for choice in choices]
+        payoffs = self.settings.pay(actions)
+        self._rewards += payoffs
+        self.history = [*self.history, [self.round, actions, list(payoffs)]]
+        if self.record:
+            self.emit("round", actions=actions, payoffs=list(payoffs))
+
+    def _features(self) -> NDArray[np.float32]:
+        shared = np.full(self.n_players, self.round / self.settings.rounds)
+        if not self.history:
+            return np.column_stack([shared, *[np.full(self.n_players, -1.0)] * 2]).astype(np.float32)
+        actions = np.array(self.history[-1][1])
+        others = ((actions == 0).sum() - (actions == 0)) / (self.n_players - 1)
+        return np.column_stack([shared, actions / self.settings.competitive, others]).astype(np.float32)
+
+    def _slots(self, index: int, common: dict[str, Any]) -> DilemmaSlots:
+        known = self.history[-self.settings.shown :] if self.settings.shown else []
+        return DilemmaSlots(
+            rules=self.settings,
+            index=index,
+            round=self.round,
+            history=tuple((number, tuple(actions), payoffs[index]) for number, actions, payoffs in known),
+            heard=self._heard(index, own=True),
+            **common,
+        )

@@ -1,0 +1,217 @@
+"""The figure of prices over rounds, conditions of a market overlaid, and the prices of an episode that it shows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from llm_coop_envs.bertrand.metrics import price_range
+from llm_coop_envs.render.charts.curves import Curve, Level, Panel, Shade, draw_panels
+from llm_coop_envs.render.charts.style import GREEN, PUBLISHED
+from llm_coop_envs.reports.means import mean_curve, spread_text
+from llm_coop_envs.reports.page_parts import fixed
+from llm_coop_envs.reports.played import Floats, PlayedCondition
+from llm_coop_envs.reports.section import Drawing, marked, marks_text
+from llm_coop_envs.statistics.intervals import FEW, Range
+
+#: Prices that were close for fewer rounds in a row are not shaded: firms that take turns meet by chance.
+STRETCH = 20
+#: Episodes of a condition that are drawn one by one: more cannot be told apart.
+MOST_THIN = 100
+#: Conditions in one panel: the lines of more cannot be told apart.
+MOST_OVERLAID = 6
+#: The longest title of a figure of one condition, in characters.
+LONGEST = 50
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PriceHistory:
+    """An episode of price competition.
+
+    Attributes:
+        prices: (rounds, firms); NaN in rounds that are left out, such as those whose prices were laid down, and of
+            firms that have left.
+        together: (rounds,) whether prices were close to each other between Nash and cartel price.
+        nash: the Nash price, mean of the firms.
+        joint: the cartel price, mean of the firms.
+        later: after each departure, how many firms were left, and these two prices of theirs.
+        truncated: whether the last round ended it, and not prices held together.
+    """
+
+    prices: Floats
+    together: NDArray[np.bool_]
+    nash: float
+    joint: float
+    later: tuple[tuple[int, float, float], ...]
+    truncated: bool
+
+    @property
+    def means(self) -> Floats:
+        """(rounds,) the mean price of the firms."""
+        priced_firms = (~np.isnan(self.prices)).sum(axis=1)
+        means: Floats = np.full(len(priced_firms), np.nan)
+        np.divide(np.nansum(self.prices, axis=1), priced_firms, out=means, where=priced_firms > 0)
+        return means
+
+    @property
+    def levels(self) -> list[Level]:
+        """The reference prices as lines."""
+        levels = [Level(value=self.nash, label="Nash"), Level(value=self.joint, label="cartel")]
+        for firm_count, nash, joint in self.later:
+            names = (f"Nash, {firm_count} left", f"cartel, {firm_count} left") if firm_count > 1 else ("monopoly",)
+            levels += [Level(value=value, label=name) for name, value in zip(names, (nash, joint), strict=False)]
+        return levels
+
+
+Arms = Sequence[PlayedCondition[PriceHistory]]
+Published = Callable[[PlayedCondition[PriceHistory]], Sequence[Mapping[str, Any]]]
+
+
+def draw_prices(arms: Arms, published_for: Published, span: tuple[float, float], *, first: bool) -> Drawing:
+    """Draw the prices of conditions with the same market.
+
+    Args:
+        arms: the conditions.
+        published_for: gives the published paths that a condition can be compared with.
+        span: the ends of the price axis.
+        first: whether the caption explains how prices are drawn, also for the figures that follow.
+    """
+    is_single = len(arms) == 1
+    ended = [e for played in arms for e in _thin_episodes(played, arms) if not e.truncated]
+    curves = [curve for played in arms for curve in _price_curves(played, arms)]
+    published = [
+        curve for played in arms for curve in _published_curves(played, published_for(played), is_single=is_single)
+    ]
+    names = [played.condition.title for played in arms]
+    panel = Panel(
+        title=arms[0].cut_title(LONGEST) if is_single else "Prices",
+        x_label="round",
+        y_label="price",
+        curves=[*curves, *published],
+        levels=arms[0].episodes[0].levels,
+        shades=[shade for played in arms for shade in collusion(played.episodes, GREEN if is_single else played.color)],
+        y_range=span,
+    )
+    nash, cartel = (fixed(price, 2) for price in (arms[0].episodes[0].nash, arms[0].episodes[0].joint))
+    sources = dict.fromkeys(path["source"] for played in arms for path in published_for(played))
+    end = " A dot marks where an episode ended because prices had been held together." if ended else ""
+    what = f"Prices in the condition{'' if is_single else 's'} {', '.join(map(repr, names))}"
+    return Drawing(
+        name="_".join(["bertrand_prices", *(arms[0].condition.name,) * (is_single or not first)]),
+        caption=f"{what}{_how_drawn(arms, first=first)}{end}{marks_text(arms)}"
+        + "".join(f" Dashed: {source}." for source in sources),
+        alt=f"Line chart: price by round in {', '.join(map(repr, names))}, with the Nash price {nash} and the cartel "
+        f"price {cartel} as dotted lines{' and published prices dashed' if published else ''}. Prices at chosen "
+        "rounds are in the table below.",
+        figure=draw_panels([[marked(panel, arms)]], size=(5.2, 3.6), legend_rows=2),
+        published=bool(published),
+    )
+
+
+def _price_curves(played: PlayedCondition[PriceHistory], arms: Arms) -> list[Curve]:
+    """The episodes of a condition as thin lines, a dot where one ended early, and their mean."""
+    episodes, color = _thin_episodes(played, arms), played.color
+    curves = [
+        Curve(label="", x=range(1, len(e.prices) + 1), y=e.means.tolist(), color=color, thin=True) for e in episodes
+    ]
+    curves += [
+        Curve(label="", x=[len(e.prices)], y=[float(e.means[-1])], color=color, marked=True)
+        for e in episodes
+        if not e.truncated
+    ]
+    firms = played.condition.settings["firms"]
+    has_leavers = any(episode.later for episode in played.episodes)
+    whose = f"mean of {firms} firms, later of those left" if has_leavers else f"mean of {firms} firms"
+    label = f"here, {played.who}: {whose if firms > 1 else 'one firm'} (n = {len(played.episodes)})"
+    return [*curves, mean_curve(*mean_path(played, label if len(arms) == 1 else played.label))]
+
+
+def _published_curves(
+    played: PlayedCondition[PriceHistory], paths: Sequence[Mapping[str, Any]], *, is_single: bool
+) -> list[Curve]:
+    """The published paths beside a condition, in its colour if there are several conditions."""
+    return [
+        Curve(
+            label=""
+            if number
+            else f"published: GPT-4, {path['title']}, one run, {'each firm' if len(path['prices']) > 1 else 'mean'}",
+            x=path["rounds"],
+            y=series,
+            color=PUBLISHED if is_single else played.color,
+            published=True,
+        )
+        for path in paths
+        for number, series in enumerate(path["prices"])
+    ]
+
+
+def _thin_episodes(played: PlayedCondition[PriceHistory], arms: Arms) -> Sequence[PriceHistory]:
+    """The episodes that are drawn as lines: of overlaid conditions only few ones, whose mean has no band."""
+    is_many = len(arms) > 1 and played.units >= FEW
+    return [] if is_many else played.episodes[:MOST_THIN]
+
+
+def _how_drawn(arms: Arms, *, first: bool) -> str:
+    """How prices are drawn, for the end of a caption's first sentence."""
+    where = "Shaded" if len(arms) == 1 else "Shaded in the colour of a condition"
+    shaded = (
+        f"Dotted: Nash and cartel price. {where}: prices close to each other between the two for {STRETCH} rounds or "
+        "more in a row; the darker, the more episodes."
+    )
+    if len(arms) > 1:
+        return f", as means over the firms. {spread_text(arms)} {shaded}"
+    many = len(arms[0].episodes) > MOST_THIN
+    thin = f"the first {MOST_THIN} episodes" if many else "episodes"
+    if not first:
+        return f", drawn as in the first figure of prices{f' ({thin})' if many else ''}."
+    return (
+        f". Thin lines are {thin} (mean of the firms), the thick line their mean, as far as all were played"
+        f"{', its band the 95 % interval' if len(arms[0].episodes) >= FEW else ''}. {shaded}"
+    )
+
+
+def collusion(episodes: Sequence[PriceHistory], color: str = GREEN) -> list[Shade]:
+    """Shade the collusion band in each round by the share of episodes whose prices are lastingly together there.
+
+    Only stretches of at least `STRETCH` rounds count, and only rounds that were played.
+    """
+    is_collusive = np.zeros((len(episodes), count_rounds(episodes)))
+    for row, episode in zip(is_collusive, episodes, strict=True):
+        row[: len(episode.together)] = lasting(episode.together)
+    edges = sorted((episodes[0].nash, episodes[0].joint))
+    shades, at = [], 0
+    for value, stretch in groupby(is_collusive.mean(axis=0).tolist()):
+        length = len(list(stretch))
+        if value > 0:
+            shades.append(Shade(x=(at + 0.5, at + length + 0.5), y=(edges[0], edges[1]), share=value, color=color))
+        at += length
+    return shades
+
+
+def lasting(together: NDArray[np.bool_]) -> Floats:
+    """(rounds,) 1 in stretches of at least `STRETCH` rounds with prices together, else 0."""
+    is_lasting: list[float] = []
+    for value, stretch in groupby(together.tolist()):
+        length = len(list(stretch))
+        is_lasting += [float(value and length >= STRETCH)] * length
+    return np.array(is_lasting)
+
+
+def mean_path(played: PlayedCondition[PriceHistory], label: str) -> tuple[str, Sequence[float], Floats, str, Range]:
+    """What `mean_curve` draws of the mean price by round, up to the end of the shortest episode."""
+    rounds = min(len(episode.prices) for episode in played.episodes)
+    table = played.per_unit_rows(np.stack([episode.means[:rounds] for episode in played.episodes]))
+    # Rounds whose prices were laid down come first, and are not drawn: they would stretch the axis.
+    begin = int((~np.isnan(table).all(axis=0)).argmax())
+    within = price_range(played.condition.settings)
+    return label, range(begin + 1, rounds + 1), table[:, begin:], played.color, within
+
+
+def count_rounds(episodes: Sequence[PriceHistory]) -> int:
+    """The number of rounds of the longest episode."""
+    return max(len(episode.prices) for episode in episodes)

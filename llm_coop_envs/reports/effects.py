@@ -1,0 +1,132 @@
+"""Effect plots: the pairs of two compared arms, joined, and their difference with its interval."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Sequence
+from typing import Any
+
+from llm_coop_envs.render.charts.curves import Curve, Dots, Level, Panel, draw_panels
+from llm_coop_envs.render.charts.style import FAINT, INK
+from llm_coop_envs.reports.contrast_text import contrast_text
+from llm_coop_envs.reports.contrasts import Contrast
+from llm_coop_envs.reports.played import PlayedCondition, shorten
+from llm_coop_envs.reports.section import Drawing, NotDrawn
+from llm_coop_envs.statistics.comparison import Comparison
+from llm_coop_envs.statistics.intervals import Interval, mean_interval
+
+#: The most measures of a figure, and the most pairs that are joined by lines.
+MOST_MEASURES, MOST_LINES = 4, 100
+#: The longest line of an arm's name below the axis, in characters.
+_NAME = 11
+#: The longest line of a measure's words beside the axis.
+_AXIS = 26
+#: Where a mean with its interval stands beside the dots that it is the mean of.
+_BESIDE = 0.22
+
+
+def draw_effects(contrasts: Sequence[Contrast]) -> list[Drawing]:
+    """Draw each comparison: its measures with the pairs joined, and beside them the differences.
+
+    Raises:
+        NotDrawn: no two arms are compared, or they have no measure in common.
+    """
+    drawings = []
+    for contrast in contrasts:
+        tests = _tests(contrast)
+        if tests:
+            family = [other for other in contrasts if other.family == contrast.family]
+            drawings.append(_drawing(contrast, tests, contrast_text(contrast, family)))
+    if not drawings:
+        raise NotDrawn("no two conditions of the study are compared, or they are invalid")
+    return drawings
+
+
+def _tests(contrast: Contrast) -> list[Comparison]:
+    """The measures to draw: the primary ones if the study names some, else the first; of equal ones one."""
+    tests = [test for test in contrast.comparisons if test.interval is not None and test.measure not in contrast.twins]
+    primary = [test for test in tests if not contrast.is_exploratory(test)]
+    return (primary or tests)[:MOST_MEASURES]
+
+
+def _drawing(contrast: Contrast, tests: Sequence[Comparison], finding: str) -> Drawing:
+    first, second = contrast.first.condition, contrast.second.condition
+    panels = [panel for test in tests for panel in effect_panels(contrast, test)]
+    lines = f" Lines join the first {MOST_LINES} pairs." if any(len(t.first) > MOST_LINES for t in tests) else ""
+    how = (
+        "Lines join episodes of the same seed" if all(test.paired for test in tests) else "Dots are episodes, unpaired"
+    )
+    names = ", ".join(test.measure for test in tests)
+    return Drawing(
+        name=f"effects_{second.name}",
+        caption=f"{second.title} against {first.title}: {names}. {how}; beside them means with 95 % intervals. "
+        f"Right of each measure: differences, with their mean and its 95 % interval.{lines} {finding}",
+        alt=f"Effect plots: measures of the conditions '{first.title}' and '{second.title}', pair by pair, and their "
+        "differences. The numbers are in the table of this comparison.",
+        figure=draw_panels([panels[at : at + 4] for at in range(0, len(panels), 4)], size=(2.3, 2.6)),
+    )
+
+
+def effect_panels(contrast: Contrast, test: Comparison) -> tuple[Panel, Panel]:
+    """One measure of two arms: the values of their pairs, joined, and the differences with their interval."""
+    return _values_panel(contrast, test), _difference_panel(test)
+
+
+def _values_panel(contrast: Contrast, test: Comparison) -> Panel:
+    curves: list[Curve] = []
+    dots: list[Dots] = []
+    if test.paired:
+        curves += [
+            Curve(label="", x=(0, 1), y=pair, color=FAINT, thin=True)
+            for pair in list(zip(test.first, test.second, strict=True))[:MOST_LINES]
+        ]
+    for at, (arm, values) in enumerate(((contrast.first, test.first), (contrast.second, test.second))):
+        dots.append(Dots(label="", x=[at] * len(values), y=values, color=arm.color, alpha=0.7))
+        interval = mean_interval(values, contrast.section.range_of(test.measure, arm))
+        curves += _mean_curve(interval, at + (_BESIDE if at else -_BESIDE), arm.color)
+    return Panel(
+        title="",
+        name=test.measure,
+        y_label=_axis_text(contrast, test.measure),
+        curves=curves,
+        dots=dots,
+        x_ticks=(0, 1),
+        tick_labels=[_short(arm) for arm in (contrast.first, contrast.second)],
+        x_range=(-0.6, 1.6),
+    )
+
+
+def _difference_panel(test: Comparison) -> Panel:
+    differences = test.differences if test.paired else []
+    return Panel(
+        title="",
+        name=f"{test.measure}, difference",
+        y_label="difference",
+        curves=_mean_curve(test.interval, _BESIDE, INK),
+        dots=[Dots(label="", x=[0.0] * len(differences), y=differences, color=FAINT, alpha=0.7)] if differences else [],
+        levels=[Level(value=0.0, label="")],
+        x_ticks=(0,),
+        tick_labels=[f"{'pairs' if test.paired else 'episodes'}: {test.episodes}"],
+        x_range=(-0.8, 0.8),
+    )
+
+
+def _mean_curve(interval: Interval | None, at: float, color: str) -> list[Curve]:
+    """A mean as a dot with its interval as a whisker, or without one if it has none."""
+    if interval is None:
+        return []
+    low, high = (None if end is None else [end] for end in (interval.low, interval.high))
+    look: dict[str, Any] = {"color": color, "marked": True, "whiskers": True, "marker": "D"}
+    return [Curve(label="", x=[at], y=[interval.mean], low=low, high=high, **look)]
+
+
+def _axis_text(contrast: Contrast, measure: str) -> str:
+    """A measure in words, without what its words say in brackets."""
+    noun = contrast.section.scenario.measured.words_for(measure).noun
+    return textwrap.fill(re.sub(r" *\([^)]*\)", "", noun).removeprefix("the "), _AXIS)
+
+
+def _short(arm: PlayedCondition[Any]) -> str:
+    lines = textwrap.wrap(shorten(arm.condition.title, 2 * _NAME), _NAME)
+    return "\n".join([*lines[:3], *["(invalid)"] * bool(arm.invalid)])

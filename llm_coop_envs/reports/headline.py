@@ -1,0 +1,309 @@
+"""The answers of a run, in words: one sentence for each comparison that its study is made for.
+
+Report, terminal and page say the same, because all of them ask `headline_answers`. The words come from the measure
+(`core.scenario.MeasureWords`) and from the arms (a condition's `when`, or its title).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from llm_coop_envs.errors import MissingExtra, RunError
+from llm_coop_envs.measures.courses import too_few_courses
+from llm_coop_envs.reports.answer_parts import SCRIPTED, Answer, ArmValues, Scale, capitalise, numbers_of
+from llm_coop_envs.reports.arm_words import are_played_alike, arms_in_words
+from llm_coop_envs.reports.contrast_text import family_tests, p_text
+from llm_coop_envs.reports.contrasts import Contrast, compare_arms, measures_of
+from llm_coop_envs.reports.page_parts import count_text
+from llm_coop_envs.reports.played import PlayedCondition, values_of
+from llm_coop_envs.reports.run_sections import SCRIPTED_ANSWERS, read_run
+from llm_coop_envs.reports.section import ScenarioSection
+from llm_coop_envs.runs.folder import Run
+from llm_coop_envs.runs.validity import INVALID_ABOVE
+from llm_coop_envs.statistics.comparison import Comparison, fewest_pairs, is_underpowered
+from llm_coop_envs.statistics.intervals import Interval, mean_interval
+from llm_coop_envs.studies.families import Primary
+from llm_coop_envs.util.opening import explain_damage
+from llm_coop_envs.util.quoting import harmless
+
+#: The most compressed bytes of events that are read at the end of a run: about ten seconds.
+MOST_READ_AT_END = 5_000_000
+ADVICE = "'llm-coop verify' says more; restore it from a copy"
+
+
+def answer_lines(answers: Sequence[Answer], limit: int = 6) -> list[str]:
+    """The answers as paragraphs for a terminal, and below them, once, whether scripted players limit them.
+
+    Args:
+        answers: the answers.
+        limit: how many are told in full; of others their number is.
+    """
+    lines = [harmless(" ".join(answer.text.split())) for answer in answers[:limit]]
+    if len(answers) > limit:
+        lines.append(f"{count_text(len(answers) - limit, 'comparison')} more: see the report.")
+    if answers and all(answer.scripted for answer in answers):
+        lines.append(SCRIPTED)
+    return lines
+
+
+def lines_at_end(run: Run) -> list[str]:
+    """The answers of a complete run for the end of the command that played it.
+
+    Nothing if they cannot be had at once: without SciPy, where the events are so large that reading them takes long, or
+    from a damaged folder, of which `llm-coop report` and `verify` say more.
+    """
+    try:
+        with explain_damage(run.folder, ADVICE):
+            sizes = [
+                int(entry.split()[0]) for name, entry in run.manifest["files"].items() if name.startswith("events/")
+            ]
+            return [] if sum(sizes) > MOST_READ_AT_END else answer_lines(read_answers(run))
+    except (MissingExtra, RunError):
+        return []
+
+
+def read_answers(run: Run, invalid_above: float = INVALID_ABOVE) -> list[Answer]:
+    """Read the answers of a run's finished episodes.
+
+    Args:
+        run: the run.
+        invalid_above: as in `read_run`.
+
+    Raises:
+        RunError: an episode's file is damaged.
+        MissingExtra: SciPy is not installed.
+    """
+    with explain_damage(run.folder, ADVICE):
+        sections, answers = read_run(run, invalid_above, for_figures=False)
+        primary = Primary.from_manifest(run.manifest)
+        invalid = {} if answers is None else answers.invalid
+        contrasts = compare_arms(sections, run.manifest["measures"], invalid, primary)
+        return headline_answers(sections, contrasts, run.manifest["measures"], invalid)
+
+
+def headline_answers(
+    sections: Iterable[ScenarioSection[Any]],
+    contrasts: Sequence[Contrast],
+    chosen: Sequence[str],
+    invalid: Mapping[str, str],
+) -> list[Answer]:
+    """The answers of a run: those of the comparisons that the study is made for, those of other scenarios after them.
+
+    A study that names no primary family is answered by the first measure of each comparison. A scenario in which
+    nothing is compared is answered by the first measure of its conditions.
+
+    Args:
+        sections: the run's sections.
+        contrasts: all contrasts of the run (`compare_arms`).
+        chosen: the measures that the study names.
+        invalid: the reason why a condition is invalid, by the names of those that are.
+    """
+    answers: list[Answer] = []
+    others: list[Answer] = []
+    for section in sections:
+        own = [contrast for contrast in contrasts if contrast.section is section]
+        primary = [(contrast, name) for contrast in own for name in _primary_measures(contrast)]
+        pairs = primary or [(contrast, measures_of(section, _arms(contrast), chosen)[0]) for contrast in own]
+        answered = [
+            _answer(contrast, name, [other for other in contrasts if other.family == contrast.family], invalid)
+            for contrast, name in pairs
+        ] or _levels(section, chosen, invalid)
+        (answers if primary or not any(contrast.primary for contrast in contrasts) else others).extend(answered)
+    return [*answers, *others]
+
+
+def _arms(contrast: Contrast) -> tuple[PlayedCondition[Any], PlayedCondition[Any]]:
+    return contrast.first, contrast.second
+
+
+def _primary_measures(contrast: Contrast) -> list[str]:
+    """The measures of the study's primary family that are tested in a contrast."""
+    primary = contrast.primary
+    if primary is None or not primary.covers(contrast.names[1]):
+        return []
+    measured = {name for arm in _arms(contrast) for row in arm.metrics for name in row}
+    return [name for name in primary.measures if name in measured]
+
+
+def _answer(contrast: Contrast, measure: str, family: Sequence[Contrast], invalid: Mapping[str, str]) -> Answer:
+    """The answer of one contrast in one measure."""
+    section, arms = contrast.section, _arms(contrast)
+    words = section.scenario.measured.words_for(measure)
+    scale = Scale(words=words)
+    tests = {test.measure: index for index, test in enumerate(contrast.comparisons)}
+    test = contrast.comparisons[tests[measure]] if measure in tests else None
+    adjusted = contrast.adjusted[tests[measure]] if test else None
+    finding = _finding(contrast, test, adjusted, family)
+    second, first = arms_in_words(arms[1].condition, arms[0].condition)
+    certainty = ""
+    if finding == "invalid":
+        sentence = f"Nothing can be said of {words.noun} {second} and {first}."
+    elif test is None or test.interval is None:
+        sentence = f"No pair has a value of {words.noun} both {second} and {first}."
+    elif finding in ("same", "alike"):
+        sentence = f"{words.noun} is the same {second} as {first}, in {_units(test, contrast)}."
+    else:
+        certainty = _certainty(test, scale, contrast, adjusted)
+        size = scale.text(abs(test.interval.mean), of=numbers_of(test.interval))
+        amount = f"{size}{scale.of_differences} {words.direction(test.interval.mean)}"
+        sentence = f"{words.beginning} {amount} {second} than {first}."
+        if float(size) == 0.0:
+            sentence = f"{words.noun} is on average the same {second} as {first}."
+    return Answer(
+        topic=f"{section.scenario.title}: {arms[1].condition.title} against {arms[0].condition.title}",
+        measure=measure,
+        noun=words.noun,
+        unit=scale.of_levels.strip(),
+        finding=finding,
+        sentence=capitalise(sentence),
+        certainty=certainty,
+        caveats=tuple(_forbidding(contrast, test, finding, family, invalid)),
+        scripted=_are_scripted(arms),
+        arms=tuple(_arm_values(contrast, arm, k, test, measure, scale) for k, arm in enumerate(arms)),
+        paired=test is not None and test.paired,
+    )
+
+
+def _finding(contrast: Contrast, test: Comparison | None, adjusted: float | None, family: Sequence[Contrast]) -> str:
+    """A key of `VERDICTS`; copies and too few pairs are named first, whether or not the test is of the family."""
+    if contrast.invalid:
+        return "invalid"
+    if test is None or test.interval is None:
+        return "empty"
+    if are_played_alike(contrast.first.condition, contrast.second.condition):
+        return "alike"
+    if test.is_copied:
+        return "copies"
+    if contrast.is_exploratory(test):
+        return "same" if test.finding(None) == "same" else "explored"
+    finding = test.finding(adjusted)
+    return "few" if finding == "unclear" and is_underpowered(family_tests(family)) else finding
+
+
+def _certainty(test: Comparison, scale: Scale, contrast: Contrast, adjusted: float | None) -> str:
+    """Interval, number of pairs, and p."""
+    assert test.interval is not None
+    low, high = test.interval.low, test.interval.high
+    parts = []
+    if low is not None and high is not None:
+        ends = numbers_of(test.interval)
+        if low < 0 < high:
+            span = " to ".join(f"{scale.text(abs(end), of=ends)} {scale.words.direction(end)}" for end in (low, high))
+        else:
+            span = " to ".join(scale.text(end, of=ends) for end in sorted((abs(low), abs(high))))
+        parts.append(f"95 % interval {span}")
+    parts.append(_units(test, contrast))
+    if adjusted is not None:
+        parts.append(f"p {p_text(test.p)}" + (f", {p_text(adjusted)} by Holm" if adjusted != test.p else ""))
+    return "; ".join(parts)
+
+
+def _units(test: Comparison, contrast: Contrast) -> str:
+    """How many units are compared, in words."""
+    of_clusters = " of clusters" if contrast.first.condition.cluster else ""
+    if test.paired:
+        return f"{len(test.first)} pair{'' if len(test.first) == 1 else 's'}{of_clusters}"
+    return f"{test.episodes} {'clusters' if of_clusters else 'episodes'}, unpaired"
+
+
+def _forbidding(
+    contrast: Contrast, test: Comparison | None, finding: str, family: Sequence[Contrast], invalid: Mapping[str, str]
+) -> list[str]:
+    """What forbids a conclusion, in sentences."""
+    conditions = [arm.condition for arm in _arms(contrast)]
+    if finding == "invalid":
+        return [f"'{own.title}' is invalid: {invalid[own.name]}." for own in conditions if own.name in invalid]
+    if finding == "alike":
+        return ["Both are played alike: what tells them apart is asked of language models alone, and none plays."]
+    if finding == "copies":
+        texts = [too_few_courses(arm.condition.title, arm.courses) for arm in _arms(contrast)]
+        return [f"{text}." for text in dict.fromkeys(filter(None, texts))]
+    if finding == "few" and test is not None:
+        tests = family_tests(family)
+        family_size = len(tests) if is_underpowered(tests) else 1
+        among = f" in a family of {family_size} tests" if family_size > 1 else ""
+        return [f"Too few pairs: {fewest_pairs(family_size)} are the fewest that can tell anything{among}."]
+    return []
+
+
+def _are_scripted(arms: Iterable[PlayedCondition[Any]]) -> bool:
+    """Whether nobody but scripted rules, or scripted answers, play in some arms."""
+    return {kind for arm in arms for kind in arm.who.split(" and ")} <= {"scripted", SCRIPTED_ANSWERS}
+
+
+def _arm_values(
+    contrast: Contrast, arm: PlayedCondition[Any], index: int, test: Comparison | None, measure: str, scale: Scale
+) -> ArmValues:
+    section = contrast.section
+    values = () if test is None else (test.first, test.second)[index]
+    return _scaled(section, arm, measure, values, scale)
+
+
+def _scaled(
+    section: ScenarioSection[Any],
+    arm: PlayedCondition[Any],
+    measure: str,
+    values: Sequence[float | None],
+    scale: Scale,
+) -> ArmValues:
+    mean = mean_interval(values, section.range_of(measure, arm))
+    return ArmValues(
+        title=arm.condition.title,
+        name=arm.condition.name,
+        color=arm.color,
+        values=tuple(scale.factor * value for value in values if value is not None),
+        mean=mean and scale.interval(mean),
+        published=tuple(
+            (title, scale.factor * value) for title, value in section.published_values(arm.condition, measure)
+        ),
+    )
+
+
+def _levels(section: ScenarioSection[Any], chosen: Sequence[str], invalid: Mapping[str, str]) -> list[Answer]:
+    """Where nothing is compared: the first measure that some condition has a value of, in each condition."""
+    arms = [arm for arm in section.conditions if arm.condition.name not in invalid]
+    for measure in measures_of(section, arms, chosen):
+        valued = [arm for arm in arms if any(value is not None for value in values_of(arm.metrics, measure))]
+        if valued:
+            return [_level(section, measure, valued)]
+    return []
+
+
+def _level(section: ScenarioSection[Any], measure: str, arms: Sequence[PlayedCondition[Any]]) -> Answer:
+    words = section.scenario.measured.words_for(measure)
+    scale = Scale(words=words)
+    shown = [_scaled(section, arm, measure, arm.per_unit(values_of(arm.metrics, measure)), scale) for arm in arms]
+    means = {arm.title: arm.mean for arm in shown if arm.mean is not None}
+    low, high = (function(means, key=lambda title: means[title].mean) for function in (min, max))
+    ends = [means[low].mean, means[high].mean]
+    unit = scale.of_levels
+    if len(means) == 1:
+        text = f"{words.noun} is {scale.text(ends[0], of=numbers_of(means[low]))}{unit}"
+    elif math.isclose(*ends):
+        text = f"{words.noun} is {scale.text(ends[0], of=ends)}{unit} in all {len(means)} conditions"
+    else:
+        first, last = (scale.text(end, of=ends) for end in ends)
+        text = f"{words.noun} goes from {first}{unit} ('{low}') to {last}{unit} ('{high}')"
+    only = means[low] if len(means) == 1 else None
+    certainty = "" if only is None else _certainty_of_mean(only, scale)
+    return Answer(
+        topic=section.scenario.title,
+        measure=measure,
+        noun=words.noun,
+        unit=scale.of_levels.strip(),
+        finding="alone",
+        sentence=capitalise(f"{text}."),
+        certainty=certainty,
+        caveats=("No condition is compared with another: none shares a 'pair'.",),
+        scripted=_are_scripted(arms),
+        arms=tuple(shown),
+    )
+
+
+def _certainty_of_mean(mean: Interval, scale: Scale) -> str:
+    """Interval and number of units of a single arm's mean."""
+    ends = [end for end in (mean.low, mean.high) if end is not None]
+    span = " to ".join(scale.text(end, of=numbers_of(mean)) for end in ends)
+    return "; ".join(filter(None, (span and f"95 % interval {span}", count_text(mean.n, "episode"))))

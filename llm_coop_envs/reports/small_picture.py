@@ -1,0 +1,165 @@
+"""The small picture of an answer: arms as rows of dots, pairs joined, each mean with its interval, published values.
+
+It is SVG with attributes alone, so that it stands in a page that allows no styles but its own, and follows its colours.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from xml.etree.ElementTree import Element, SubElement, tostring
+
+from llm_coop_envs.core.scenario import PER_CENT
+from llm_coop_envs.reports.answer_parts import Answer, ArmValues
+from llm_coop_envs.reports.page_parts import decimals_for, fixed
+from llm_coop_envs.reports.played import shorten
+
+#: Width of the picture, where its axis begins and ends, and the height of a row with pairs and without, in pixels.
+WIDTH, LEFT, LEFT_OF_MANY, RIGHT = 370, 112, 170, 360
+ROW, THIN_ROW = 44, 26
+#: The most dots of an arm, and pairs that are joined: more cannot be told apart.
+MOST_DOTS, MOST_JOINED = 400, 200
+#: The most arms in a picture.
+MOST_ARMS = 8
+_TITLE, _TITLE_OF_MANY = 17, 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Axis:
+    """The horizontal axis.
+
+    Attributes:
+        low: the value at its left end.
+        high: the value at its right end.
+        ticks: the values that are written below it.
+        left: where it begins, in pixels.
+    """
+
+    low: float
+    high: float
+    ticks: tuple[float, ...]
+    left: int = LEFT
+
+    @classmethod
+    def over(cls, values: Sequence[float], left: int) -> _Axis:
+        """The axis that holds some values, with two to five ticks."""
+        from matplotlib.ticker import MaxNLocator
+
+        low, high = min(values), max(values)
+        margin = 0.04 * (high - low) or 0.5 * abs(low) or 0.5
+        low, high = low - margin, high + margin
+        ticks = [tick for tick in MaxNLocator(4).tick_values(low, high) if low <= tick <= high]
+        return cls(low=low, high=high, ticks=tuple(float(tick) for tick in ticks), left=left)
+
+    def place(self, value: float) -> float:
+        """Where a value lies, in pixels from the left."""
+        return round(self.left + (RIGHT - self.left) * (value - self.low) / (self.high - self.low), 1)
+
+
+def small_picture(answer: Answer) -> str:
+    """Draw an answer as SVG; empty if no arm has a value."""
+    arms = [arm for arm in answer.arms if arm.values][:MOST_ARMS]
+    numbers = [number for arm in arms for number in _numbers(arm)]
+    if not numbers:
+        return ""
+    decimals = decimals_for([arm.mean.mean for arm in arms if arm.mean is not None])
+    thin = len(arms) > 2
+    axis = _Axis.over(numbers, LEFT_OF_MANY if thin else LEFT)
+    rows = [22 + (THIN_ROW if thin else ROW) * index for index in range(len(arms))]
+    bottom = rows[-1] + 20
+    picture = Element("svg", {"class": "dots", "viewBox": f"0 0 {WIDTH} {bottom + 20}", "role": "img"})
+    picture.set("aria-label", _describe(answer, arms))
+    if answer.paired and not thin and len(arms[0].values) <= MOST_JOINED:
+        _join(picture, arms, rows, axis)
+    for arm, y in zip(arms, rows, strict=True):
+        _name_arm(picture, arm, y, decimals, thin=thin)
+        # Beside the dots, so that neither hides the other: above the first arm's, below the second's.
+        _draw_arm(picture, arm, axis, y, beside=0 if thin else -11 if y == rows[0] else 11)
+    _draw_axis(picture, axis, bottom, answer.unit)
+    return tostring(picture, encoding="unicode")
+
+
+def _numbers(arm: ArmValues) -> list[float]:
+    """All numbers that an arm's row must hold."""
+    ends = [] if arm.mean is None else [arm.mean.mean, arm.mean.low, arm.mean.high]
+    return [*arm.values, *(end for end in ends if end is not None), *(value for _, value in arm.published)]
+
+
+def _line(picture: Element, kind: str, start: tuple[float, float], end: tuple[float, float], color: str = "") -> None:
+    """Add a line of a kind that the page's style knows."""
+    places = {"x1": start[0], "y1": start[1], "x2": end[0], "y2": end[1]}
+    stroke = {"stroke": color} if color else {}
+    SubElement(picture, "line", {"class": kind, **{name: f"{place:g}" for name, place in places.items()}, **stroke})
+
+
+def _write(picture: Element, text: str, x: float, y: float, *, kind: str = "label", anchor: str = "start") -> None:
+    place = {"x": f"{x:g}", "y": f"{y:g}", "class": kind, "text-anchor": anchor}
+    SubElement(picture, "text", place).text = text
+
+
+def _join(picture: Element, arms: Sequence[ArmValues], rows: Sequence[int], axis: _Axis) -> None:
+    """Add a line for each pair; equal ones are drawn once."""
+    pairs = zip(arms[0].values, arms[1].values, strict=True)
+    for first, second in dict.fromkeys((axis.place(first), axis.place(second)) for first, second in pairs):
+        _line(picture, "pair", (first, rows[0]), (second, rows[1]))
+
+
+def _name_arm(picture: Element, arm: ArmValues, y: int, decimals: int, *, thin: bool) -> None:
+    """Write the title and the mean of an arm: in a line where arms are many, else below each other."""
+    mean = fixed(arm.mean.mean, decimals) if arm.mean is not None else ""
+    if thin:
+        _write(picture, shorten(arm.title, _TITLE_OF_MANY), 0, y + 4)
+        _write(picture, mean, LEFT_OF_MANY - 8, y + 4, kind="faint", anchor="end")
+    else:
+        _write(picture, shorten(arm.title, _TITLE), 0, y)
+        _write(picture, f"mean {mean}", 0, y + 14, kind="faint")
+
+
+def _draw_arm(picture: Element, arm: ArmValues, axis: _Axis, y: int, *, beside: int) -> None:
+    """Add the dots of an arm, its mean with the interval, and published values."""
+    for title, value in arm.published:
+        shape = {"class": "published", "d": f"M{axis.place(value):g} {y - 5}l5 5l-5 5l-5 -5z"}
+        SubElement(SubElement(picture, "path", shape), "title").text = f"published, {title}: {value:g}"
+    ordered = sorted(arm.values)
+    for value in ordered[:: math.ceil(len(ordered) / MOST_DOTS)]:
+        SubElement(picture, "circle", {"cx": f"{axis.place(value):g}", "cy": str(y), "r": "3.2", "fill": arm.color})
+    if arm.mean is not None:
+        line, middle = y + beside, axis.place(arm.mean.mean)
+        if arm.mean.low is not None and arm.mean.high is not None:
+            ends = axis.place(arm.mean.low), axis.place(arm.mean.high)
+            _line(picture, "interval", (ends[0], line), (ends[1], line), arm.color)
+        _line(picture, "mean", (middle, line - 6), (middle, line + 6), arm.color)
+
+
+def _draw_axis(picture: Element, axis: _Axis, y: int, unit: str) -> None:
+    _line(picture, "axis", (axis.left, y), (RIGHT, y))
+    for tick, text in zip(axis.ticks, fixed_alike(axis.ticks), strict=True):
+        place = axis.place(tick)
+        _line(picture, "axis", (place, y), (place, y + 4))
+        _write(picture, f"{text} %" if unit == PER_CENT else text, place, y + 16, kind="faint", anchor="middle")
+
+
+def fixed_alike(values: Sequence[float]) -> list[str]:
+    """Round numbers, such as those of ticks, with as many decimals as the longest of them has."""
+    texts = ([fixed(value, count) for value in values] for count in range(7))
+    exact = (own for own in texts if all(map(_is_close, own, values)))
+    return next(exact, [f"{value:g}" for value in values])
+
+
+def _is_close(text: str, value: float) -> bool:
+    return math.isclose(float(text), value, abs_tol=1e-12)
+
+
+def _describe(answer: Answer, arms: Sequence[ArmValues]) -> str:
+    """The picture in words, for those who do not see it."""
+    sentences = []
+    for arm in arms:
+        low, high = min(arm.values), max(arm.values)
+        decimals = decimals_for([low, high])
+        mean = "" if arm.mean is None else f", mean {fixed(arm.mean.mean, decimals_for([arm.mean.mean]))}"
+        published = "".join(f", published {title}: {value:g}" for title, value in arm.published)
+        sentences.append(
+            f"{arm.title}: {len(arm.values)} from {fixed(low, decimals)} to {fixed(high, decimals)}{mean}{published}"
+        )
+    return f"{answer.noun}, {answer.unit or 'as numbers'}. {'; '.join(sentences)}."

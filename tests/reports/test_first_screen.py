@@ -1,0 +1,114 @@
+"""The report's first screen in a browser: its size, its contents, its folds, and what axe finds."""
+
+import pytest
+from browser import Browser, needs_chromium
+from small import ALL, small_study
+
+from llm_coop_envs.reports.build import first_sentence, write_report
+from llm_coop_envs.reports.headline import read_answers
+from llm_coop_envs.reports.small_picture import LEFT, RIGHT, small_picture
+from llm_coop_envs.runs.folder import open_run
+from llm_coop_envs.runs.runner import run_study
+
+#: Two screens of a phone.
+TWO_SCREENS = 1_688
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """Six conditions, three comparisons."""
+    text = ALL
+    for scenario in ("kbc", "bertrand", "evacuation"):
+        text = text.replace(f"scenario: {scenario}\n", f"scenario: {scenario}\n    pair: {scenario}\n")
+    folder = tmp_path_factory.mktemp("first") / "run"
+    run_study(small_study(text), folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def page(run):
+    return write_report(run)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    browser = Browser(tmp_path_factory.mktemp("browser"))
+    yield browser
+    browser.close()
+
+
+def show(browser, page, width, *, dark=False):
+    browser.size(width, 900, dark=dark)
+    browser.open("about:blank")
+    browser.open(page.as_uri())
+    browser.until("document.readyState === 'complete' && document.querySelector('.card')")
+
+
+@needs_chromium
+@pytest.mark.parametrize(("width", "most"), [(1280, 1_200), (390, TWO_SCREENS)])
+def test_the_answers_of_six_conditions_fit(browser, page, width, most):
+    show(browser, page, width)
+    assert browser.run("document.querySelectorAll('.card').length") == 3
+    assert browser.run("document.querySelector('#answer').getBoundingClientRect().bottom") <= most
+    assert browser.run("document.documentElement.scrollWidth <= innerWidth")
+
+
+@needs_chromium
+def test_nothing_is_cut_at_1280_when_everything_is_open(browser, page):
+    show(browser, page, 1280)
+    browser.run("document.querySelectorAll('details').forEach(one => one.open = true)")
+    assert (
+        browser.run("[...document.querySelectorAll('.scroll')].filter(e => e.scrollWidth > e.clientWidth + 1).length")
+        == 0
+    )
+    captions = "[...document.querySelectorAll('.pictures figcaption')].map(one => one.getBoundingClientRect().height)"
+    heights = browser.run(captions)
+    assert heights
+    assert min(heights) > 0
+
+
+@needs_chromium
+def test_a_link_of_the_contents_opens_its_part_and_is_marked(browser, page):
+    show(browser, page, 1280)
+    assert not browser.run("document.querySelector('#methods').closest('details').open")
+    browser.run("document.querySelector('.toc a[href=\"#methods\"]').click()")
+    browser.until("document.querySelector('#methods').closest('details').open")
+    assert browser.run("document.querySelector('.toc').getBoundingClientRect().top") == 0
+
+
+@needs_chromium
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("opened", [False, True])
+def test_nobody_is_kept_out(browser, page, dark, opened):
+    show(browser, page, 1280, dark=dark)
+    if opened:
+        browser.run("document.querySelectorAll('details').forEach(one => one.open = true)")
+    # axe is a script, which the page's own policy forbids; the browser may run it all the same.
+    assert browser.faults() == []
+
+
+def test_a_picture_shows_each_value_where_it_lies(run):
+    from xml.etree import ElementTree
+
+    answer = read_answers(open_run(run))[0]
+    picture = ElementTree.fromstring(small_picture(answer))
+    drawn = [(float(dot.get("cx")), dot.get("cy")) for dot in picture.iter("circle")]
+    values = [value for arm in answer.arms for value in sorted(arm.values)]
+    assert len(drawn) == len(values) == 4
+    pairs = list(zip(drawn, values, strict=True))
+    (x, low), (other, high) = (ends(pairs, key=lambda pair: pair[1]) for ends in (min, max))
+    slope = (other[0] - x[0]) / (high - low)
+    for (place, _), value in zip(drawn, values, strict=True):
+        assert place == pytest.approx(x[0] + slope * (value - low), abs=0.2)
+        assert LEFT <= place <= RIGHT
+    assert len(picture.findall("line[@class='pair']")) == 2
+    assert len(picture.findall("line[@class='mean']")) == 2
+
+
+def test_the_question_is_the_first_sentence():
+    assert first_sentence("After Wu et al. 2024: talk. The rest. More.") == (
+        "After Wu et al. 2024: talk.",
+        "The rest. More.",
+    )
+    assert first_sentence("No end") == ("No end", "")
+    assert first_sentence("") == ("", "")
