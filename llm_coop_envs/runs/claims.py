@@ -121,19 +121,17 @@ class Claims:
             self._machine.make_folder(self._path(task).parent)
         except OSError as error:
             raise cannot_write(self._path(task), error) from error
-        before = lease.holder()
-        # The name of a part that went while this one was playing: its answers are not known here.
-        known = before is None or before.name == self._part or begun_elsewhere
-        if not known or self._is_whole(task) or not lease.take():
+        # The answers of a part that went while this one was playing are not known here.
+        if self._is_whole(task) or not lease.take(after=None if begun_elsewhere else self._part):
             return False
-        if self._is_whole(task):  # since it was looked at
+        is_whole = self._is_whole(task)
+        if is_whole:  # since it was looked at
             lease.leave()
             return False
         # What is damaged makes room. A part writes an episode only where there is none: nobody writes it a second time
         # who was stopped between the last look at the claim and that moment.
-        path = self._run.events_path(self._run.conditions[task[0]].name, task[1])
-        if self._machine.is_there(path):
-            self._machine.remove(path)
+        if is_whole is False:
+            self._machine.remove(self._run.events_path(self._run.conditions[task[0]].name, task[1]))
         self._held[task] = lease
         if self._heart is None:
             self._heart = contextlib.ExitStack()
@@ -151,11 +149,11 @@ class Claims:
             self._lost.add(task)
             self.on_loss(task)
 
-    def _is_whole(self, task: Task) -> bool:
-        """Whether an episode is written, and can be read."""
+    def _is_whole(self, task: Task) -> bool | None:
+        """Whether an episode that is written can be read; `None` if none is shown."""
         episode = self._run.conditions[task[0]].name, task[1]
         if not self._machine.is_there(self._run.events_path(*episode)):
-            return False
+            return None
         try:
             self._run.read_events(*episode)
         except RunError:

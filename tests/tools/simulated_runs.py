@@ -21,7 +21,7 @@ from types import SimpleNamespace
 from simulated_world import KilledError, Place, Process, SimulatedLoop, SimulatedMachine, World
 
 from llm_coop_envs.errors import LlmCoopError
-from llm_coop_envs.policies.llm.asking import shared_ledger
+from llm_coop_envs.policies.llm.asking import live, shared_ledger
 from llm_coop_envs.policies.llm.asking.budget import Budget
 from llm_coop_envs.policies.llm.asking.live import LiveChat
 from llm_coop_envs.policies.llm.chat import (
@@ -34,7 +34,7 @@ from llm_coop_envs.policies.llm.chat import (
     Usage,
 )
 from llm_coop_envs.policies.llm.clients import Endpoint
-from llm_coop_envs.policies.llm.journal import Answers, Journal, read_run, records, repair, writer
+from llm_coop_envs.policies.llm.journal import Answers, Journal, frames, read_run, records, repair, writer
 from llm_coop_envs.runs import control, side_by_side, steering
 from llm_coop_envs.runs.claims import Claims
 from llm_coop_envs.runs.side_by_side import SideBySide
@@ -67,9 +67,10 @@ def simulated(world):
     replaced = (
         *((writer, "time", clock), (repair, "time", clock), (writer, "secrets", tokens), (lease, "secrets", tokens)),
         *((side_by_side, "TICK_SECONDS", TICK), (side_by_side, "LOOK_SECONDS", 2.0), (shared_ledger, "_LOOK", TICK)),
+        *((lease, "_POLL", 0.2), (shared_ledger, "_POLL", 0.5), (live, "is_reachable", is_reachable)),
         *((records, "_BLOOM_BITS", 1 << 12), (side_by_side, "rare_garbage_collection", contextlib.nullcontext)),
         *((side_by_side, "play_episode", play_episode), (steering, "describe_devices", list)),
-        (sys, "unraisablehook", lambda _: None),
+        *((sys, "unraisablehook", lambda _: None), (frames, "Path", Place), (writer, "Path", Place)),
     )
     saved = [(room, name, getattr(room, name)) for room, name, _ in replaced]
     for room, name, value in replaced:
@@ -84,6 +85,10 @@ def simulated(world):
 def question(name, history, step, number):
     key = RequestKey(name, f"player_{number}", step, "choose")
     return key, ChatRequest("m", (ChatMessage("user", f"{name} {history} {step} {number}"),), max_tokens=5)
+
+
+async def is_reachable(_):
+    return True
 
 
 async def play_episode(_, condition, seed, chat, **__):
@@ -168,7 +173,7 @@ class Session(Watcher):
         self.steering = Steering()
         self.chat = self.claims = None
         self.lost_at = {}
-        self.paused_at = None
+        self.idle_at_pause = None
         name = f"{part}@{host}{namespace}#{len(study.sessions)}"
         study.sessions.append(self)
         self.process = Process(study.world, name, host, namespace, self.play)
@@ -218,11 +223,11 @@ class Session(Watcher):
         while True:
             with contextlib.suppress(OSError, LlmCoopError):
                 control.obey_order_left(FOLDER, self.part, self.steering, {"name": "0" * 16}, self.machine)
-            if self.steering.paused and self.paused_at is None:
-                self.paused_at = self.study.world.now
+            if self.steering.paused and self.idle_at_pause is None:
+                self.idle_at_pause = self.process.idle
                 self.study.world.note(self.process, "is paused")
             elif not self.steering.paused:
-                self.paused_at = None
+                self.idle_at_pause = None
             await asyncio.sleep(3.0)
 
 
@@ -303,7 +308,7 @@ class Study:
         self.world.full = False
         for session in self.sessions:
             session.process.frozen = 0.0
-            session.steering.paused, session.paused_at = False, None
+            session.steering.paused, session.idle_at_pause = False, None
         running = [one.process for one in self.sessions if not one.process.over]
         if running and self.world.now > ENDLESS:
             self.broken(f"{running[0].name} does not end")
@@ -311,7 +316,7 @@ class Study:
                 self.world.kill(process)
         elif running:
             self.world.at(60, self.finish)
-        elif self.missing() and sum(one.part == "z" for one in self.sessions) < 3:
+        elif self.missing() and sum(one.part == "z" for one in self.sessions) < (3 if self.budget is None else 1):
             Session(self, "z", "z", 3)
             self.world.at(200, self.finish)
 
@@ -329,12 +334,9 @@ class Study:
         """Asked by the part whose claim is the latest, and only what has no answer that was used."""
         session, world = attempt["session"], self.world
         name, seed = session.process.name, int(attempt["text"].split()[0].partition("/")[2])
-        paused = session.paused_at
-        if (
-            paused is not None
-            and world.now > paused + TICK + 1 + 40 * world.op_seconds
-            and session.process.frozen < paused
-        ):
+        # Time in which it was stopped, or waited for a lease that a stopped part holds, is none in which it could obey.
+        before = session.idle_at_pause
+        if before is not None and session.process.idle > before + TICK + 1:
             self.broken(f"{name} asks although it is paused")
         other = self.other_holder(session, seed)
         if other is not None:

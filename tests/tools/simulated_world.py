@@ -78,6 +78,7 @@ class Process:
         self.started = f"{world.now:.6f}"
         self.wake = world.now
         self.frozen = 0.0
+        self.idle = 0.0  # seconds for which it waited with nothing to do
         self.killed = self.over = False
         self.failure = None
         self.run = run
@@ -523,6 +524,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         if self.me.killed:
             raise KilledError
         if timeout is None or timeout > 0:
+            self.me.idle += timeout or 0.0
             self.world.hand_over_at(self.me, FOREVER if timeout is None else self.world.now + timeout)
         return ()
 
