@@ -253,7 +253,7 @@ class Study:
         for number in range(draw.randint(2, 3)):
             world.at(draw.choice((0, 0, 0, 7, 13, 20)), lambda number=number: self.begin("abc"[number]))
         for _ in range(draw.randint(0, 5)):
-            world.at(draw.uniform(2, 150), self.fault)
+            world.at(2 + 148 * draw.random() ** 2, self.fault)
         if draw.random() < 0.3:
             world.at(draw.uniform(2, 60), self.order)
         world.at(CALM, self.finish)
@@ -277,7 +277,7 @@ class Study:
         if what < 0.35:
             world.kill(hit.process)
         elif what < 0.7:
-            world.stop(hit.process, draw.choice((5.0, 28.0, 45.0, 100.0, 180.0)))
+            world.stop(hit.process, draw.choice((5.0, 28.0, 45.0, 100.0, 120.0, 180.0)))
         elif what < 0.85:
             dead = [one for one in self.attempts if one["session"].process.host == hit.process.host]
             self.lost_calls += sum(one["state"] == "in flight" or world.now - one["at"] < 10 for one in dead)
@@ -287,7 +287,7 @@ class Study:
             world.full = True
             world.at(draw.uniform(1, 20), lambda: setattr(world, "full", False))
         again = draw.choice((hit.part, hit.part, "d", "e"))
-        world.at(draw.uniform(1, 120), lambda: self.begin(again))
+        world.at(draw.uniform(1, 75), lambda: self.begin(again))
 
     def order(self):
         """The page pauses a part on another machine, and lets it go on."""
