@@ -15,6 +15,7 @@ from llm_coop_envs.storage.lease import Lease
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 SEEDS = 200
+PLANTED = 500  # seeds among which every planted bug shows
 
 
 @pytest.fixture(autouse=True)
@@ -82,5 +83,5 @@ def stale_heartbeat(patch):
 def test_a_planted_bug_is_found(plant, monkeypatch):
     plant(monkeypatch)
     with pytest.raises(BrokenError, match="begins") as broken:  # its history is shown
-        collections.deque(map(simulate, range(500)), maxlen=0)
+        collections.deque(map(simulate, range(PLANTED)), maxlen=0)
     print(f"{plant.__name__}: found by {broken.value.args[0].splitlines()[0]}")

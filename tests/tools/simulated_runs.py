@@ -332,7 +332,7 @@ class Study:
 
     def check_sent(self, attempt):
         """Asked by the part whose claim is the latest, and only what has no answer that was used."""
-        session, world = attempt["session"], self.world
+        session = attempt["session"]
         name, seed = session.process.name, int(attempt["text"].split()[0].partition("/")[2])
         # Time in which it was stopped, or waited for a lease that a stopped part holds, is none in which it could obey.
         before = session.idle_at_pause
