@@ -166,7 +166,7 @@ class Regulated(Talking):
         if self.phase == REPORT:
             return regulator.take_reports(on_turn, choices, missing)
         if self.phase in PHASES:
-            return regulator.answer(choices, missing, self.np_random)
+            return regulator.answer(choices, missing, self.nature)
         usable = self._usable(choices, self._who, missing).tolist()
         questions = [self._question(i) for i in on_turn]
         return regulator.hold_choices(self.phase, on_turn, usable, self._flags, questions)
