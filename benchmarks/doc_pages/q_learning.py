@@ -204,14 +204,12 @@ def _tables() -> str:
 
 def _comparison(record: dict[str, Any]) -> str:
     columns = [record["head"].index(head) for head in _COMPARED]
-    at = [column - 1 for column in columns]
     rows = []
     for row in record["rows"]:
         source, _, details = row["below"].partition("; ")
         if source == _MARKET:
-            cells = [
-                f"{mean} ({interval})" if interval else mean for mean, interval in map(row["cells"].__getitem__, at)
-            ]
+            shown = [row["cells"][column - 1] for column in columns]
+            cells = [f"{mean} ({interval})" if interval else mean for mean, interval in shown]
             rows.append([f"{row['name']} ({', '.join(details.split('; ')[0].split(', '))})", *cells])
     return table(["player", *(record["head"][column] for column in columns)], rows)
 
