@@ -12,7 +12,7 @@ from gymnasium import spaces
 
 from llm_coop_envs.core.registry import find_scenario, scenarios
 from llm_coop_envs.core.scenario import Scenario
-from llm_coop_envs.core.settings import PERCEPTION, Settings, plain
+from llm_coop_envs.core.settings import PERCEPTION, plain
 from llm_coop_envs.util.base_settings import declared
 from llm_coop_envs.util.docstrings import attributes, entries
 from llm_coop_envs.util.references import load
@@ -179,7 +179,7 @@ def _parts(space: spaces.Dict) -> dict[str, Any]:
     return dict(space.spaces)
 
 
-def _settings(kind: type[Settings]) -> tuple[Setting, ...]:
+def _settings(kind: Any) -> tuple[Setting, ...]:
     """The fields of settings, the shared ones last."""
     about = attributes(kind)
     own = [f for f in fields(kind) if f.init and f.name in vars(kind).get("__annotations__", {})]
