@@ -18,6 +18,7 @@ from llm_coop_envs.cli.export import export_command
 from llm_coop_envs.cli.figures import figures_command
 from llm_coop_envs.cli.film import film_command
 from llm_coop_envs.cli.help import HelpfulCommand, HelpfulGroup
+from llm_coop_envs.cli.import_records import import_command
 from llm_coop_envs.cli.journal import journal_command
 from llm_coop_envs.cli.judge import judge_command
 from llm_coop_envs.cli.list import list_command
@@ -73,7 +74,7 @@ COMMANDS: Mapping[str, Mapping[str, Callable[..., None] | typer.Typer]] = {
         "journal": journal_command,
         "serve-scripted": serve_scripted_command,
     },
-    "Data": {"export": export_command, "verify": verify_command},
+    "Data": {"import": import_command, "export": export_command, "verify": verify_command},
     "Make": {
         "film": film_command,
         "population": population_command,

@@ -38,6 +38,7 @@ class PlayedEpisode:
         answers: for each policy that asked a model, its record of the answers.
         measures: measures of learning before the episode, and of playing on after it.
         people: the people in the seats, if there is a population: the values of each column, and everybody's code.
+        recorded: of an imported episode, where its records stand and what they say was paid (`runs.imported`).
     """
 
     policies: dict[str, str]
@@ -46,6 +47,7 @@ class PlayedEpisode:
     answers: list[dict[str, Any]] = field(default_factory=list)
     measures: Row = field(default_factory=dict)
     people: dict[str, Any] = field(default_factory=dict)
+    recorded: dict[str, Any] = field(default_factory=dict)
 
 
 async def play_episode(

@@ -29,6 +29,7 @@ SHAPE = {
     **dict.fromkeys(("study", "description"), str),
     **dict.fromkeys(("seed", "finished"), int),
     "source?": str,
+    "imported?": {"format": str, "by": str, "of": str, "commit": str, "files": {...: str}, "plays": {...: [int]}},
     "measures": [str],
     "settles?": [str],
     "given?": [str],

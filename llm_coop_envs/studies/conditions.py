@@ -12,6 +12,7 @@ from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.core.scenario import Scenario
 from llm_coop_envs.core.settings import PERCEPTION, ScenarioSettings, plain
 from llm_coop_envs.errors import MissingExtra, SettingsError
+from llm_coop_envs.policies import kinds
 from llm_coop_envs.policies.kinds import LLM
 from llm_coop_envs.studies.players import asks_a_model, check_policy, normalise_policy
 from llm_coop_envs.treatments.changes import Change, fits_any
@@ -223,6 +224,11 @@ class Condition:
     def asks_a_model(self) -> bool:
         """Whether a language model plays in it."""
         return any(map(asks_a_model, self.policies))
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether others recorded what was played in it (`runs.imported`)."""
+        return any(kinds.parse(policy)[0] == kinds.RECORDED for policy in self.policies)
 
     def afterwards(self) -> Afterwards | None:
         """The measurement by playing on after each episode, if there is one.
