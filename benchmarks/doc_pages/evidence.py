@@ -24,7 +24,7 @@ from llm_coop_envs.runs.folder import Run, open_run
 from llm_coop_envs.runs.tables import EpisodeTables, read_episodes
 from llm_coop_envs.runs.verify import verify_run
 from llm_coop_envs.statistics.comparison import Comparison, cluster_means, holm
-from llm_coop_envs.statistics.intervals import SHARE, mean_interval
+from llm_coop_envs.statistics.intervals import share_interval
 from llm_coop_envs.version import __version__
 
 RECORD = Path(__file__).with_name("evidence.json")
@@ -83,8 +83,7 @@ def _plays(run: Run) -> dict[str, list[int]]:
 def _interval(values: Mapping[Any, float], cluster: Mapping[Any, str]) -> Cell:
     """The mean of clusters with the ends of its interval, and their number."""
     means = [*cluster_means(values, cluster).values()]
-    interval = mean_interval(means, SHARE)
-    assert interval is not None, "there is at least one"
+    interval = share_interval(means)
     return [interval.mean, interval.low, interval.high, len(means)]
 
 
@@ -158,7 +157,7 @@ def page() -> str:
             [[name, *(f"{count:,}" for count in counts)] for name, counts in plays.items()],
         ),
         "SHARES": table(
-            ["game", *mechanisms],
+            ["game", *map(_short, mechanisms)],
             [[game, *(_percent(shares[f"{game}, {name}"]) for name in mechanisms)] for game in games],
         ),
         "DIFFERENCES": table(
@@ -166,7 +165,7 @@ def page() -> str:
             [[game, *(_points(differences.get(f"{game}, {name}")) for name in compared)] for game in games],
         ),
         "MODELS": table(
-            ["model", *mechanisms],
+            ["model", *map(_short, mechanisms)],
             [
                 [model, *(_percent(cells[f"{_OF_ONE}, {name}"]) for name in mechanisms)]
                 for model, cells in sorted(recorded["models"].items())
@@ -176,19 +175,24 @@ def page() -> str:
     return fill_template(PROSE, parts)
 
 
+def _short(mechanism: str) -> str:
+    return mechanism.replace("reputation, first order", "rep. 1").replace("reputation, higher order", "rep. 2")
+
+
 def _percent(cell: Sequence[float]) -> str:
-    """A share with its interval: `10 [4, 21]`."""
+    """A share with its interval: `10 (4…21)`."""
     mean, low, high = (f"{100 * value:.0f}" for value in cell[:3])
-    return f"{mean} [{low}, {high}]"
+    return f"{mean} ({low}…{high})"
 
 
 def _points(cell: Sequence[float] | None) -> str:
-    """A difference in points with its interval and its range without one model: `+75 [60, 89] 70 to 80`."""
+    """A difference in points with its interval and its range without one model: `+75 (60…89) 70…80`."""
     if cell is None:
         return ""
     mean, low, high, p, least, highest, _ = cell
     star = "\\*" if p <= 0.05 else ""
-    return f"{100 * mean:+.0f}{star} [{100 * low:.0f}, {100 * high:.0f}] ({100 * least:+.0f} to {100 * highest:+.0f})"
+    ends, ranges = (f"{100 * a:.0f}…{100 * b:.0f}" for a, b in ((low, high), (least, highest)))
+    return f"{100 * mean:+.0f}{star} ({ends}) {ranges}"
 
 
 if __name__ == "__main__":

@@ -21,7 +21,6 @@ from dilemma.env import DilemmaSettings
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.runs.imported import RecordedArm, RecordedEpisode, RecordedStep, Records
 from llm_coop_envs.util.foreign import ForeignFolder
-from llm_coop_envs.util.shapes import check_shape
 
 BY = (
     "the authors of CoopEval (Tewolde, Zhang, Guzman Piedrahita, Conitzer and Jin, ICML 2026, arXiv 2604.15267), who "
@@ -53,6 +52,9 @@ _CONFIG = {
     "agents": [{"llm": {"model": str}, "type": str}],
 }
 _MOVE = {"player": str, "action": str, "points": (int, float)}
+_ROUND = {"moves": [_MOVE], "all_signed?": bool, "selected_contract_designer_name?": str}
+#: The form of a line: a round's moves without an institution; the rounds of a match; or all matches of a run.
+_LINES = {"NoMechanism": [_MOVE], "Mediation": [_ROUND], "Contracting": [_ROUND]}
 _CONTRACTS = {...: {"contract?": {...: (int, float)}}}
 
 
@@ -209,10 +211,9 @@ def _number(digits: Sequence[int], base: int) -> int:
 def _matches(foreign: ForeignFolder, folder: Folder) -> Iterator[tuple[int, list[Any]]]:
     """The matches of a folder with the lines on which they stand: each a list of rounds.
 
-    A line is a match: its moves alone without an institution, else a list of rounds. Under reputation a line is a list
-    of matches of one round.
+    Under reputation a line holds all matches of a run, of one round each.
     """
-    for number, line in enumerate(foreign.lines(folder.file, list), 1):
+    for number, line in enumerate(foreign.lines(folder.file, _LINES.get(folder.mechanism, [[_MOVE]])), 1):
         if folder.mechanism == "NoMechanism":
             yield number, [line]
         elif folder.mechanism in REMATCHED:
@@ -233,7 +234,6 @@ def _read_match(
     steps = []
     for played in rounds:
         moves = played["moves"] if isinstance(played, dict) else played
-        check_shape(moves, [_MOVE])
         moves = sorted(moves, key=lambda move: _seat(move["player"])[1])
         seats = [_seat(move["player"]) for move in moves]
         if [number for _, number in seats] != list(range(1, folder.rules.players + 1)):
