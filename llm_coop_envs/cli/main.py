@@ -32,6 +32,7 @@ from llm_coop_envs.cli.slurm import slurm_command
 from llm_coop_envs.cli.status import status_command
 from llm_coop_envs.cli.steer import limit_command, pause_command, resume_command, steer_app, stop_command
 from llm_coop_envs.cli.table import table_command
+from llm_coop_envs.cli.tournament import tournament_command
 from llm_coop_envs.cli.train import train_command
 from llm_coop_envs.cli.transcript import transcript_command
 from llm_coop_envs.cli.verify import verify_command
@@ -54,6 +55,7 @@ COMMANDS: Mapping[str, Mapping[str, Callable[..., None] | typer.Typer]] = {
     "Start": {"list": list_command, "describe": describe_command, "play": play_command},
     "Run": {
         "run": run_command,
+        "tournament": tournament_command,
         "bench": bench_command,
         "branch": branch_command,
         "slurm": slurm_command,

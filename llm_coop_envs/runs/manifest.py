@@ -22,6 +22,7 @@ _CONDITION = {
     "changes?": [{"policy": str, "options": dict, "for_models?": bool}],
     "branch?": {"condition": str, "at": int, "streams": str},
     "population?": dict,
+    "tournament?": dict,
     "writer?": PLAYER,
 }
 #: What the manifest of a study's run holds.

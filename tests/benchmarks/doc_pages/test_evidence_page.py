@@ -1,4 +1,4 @@
-"""The page on what others recorded is what its record says, and the record is of an import that agrees with our rules."""
+"""The page on what others recorded is what its record says; every play of it agrees with our rules."""
 
 import json
 from pathlib import Path
