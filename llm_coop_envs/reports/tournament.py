@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from llm_coop_envs.render.charts.arrows import draw_arrows
 from llm_coop_envs.render.charts.curves import Curve, Panel, draw_panels
 from llm_coop_envs.render.charts.heatmap import HeatMap, draw_maps
 from llm_coop_envs.render.charts.style import MORE, PALETTE
+from llm_coop_envs.reports.answer_parts import Answer, ArmValues
 from llm_coop_envs.reports.page_parts import Cell, ReportTable, TableRow, fixed
 from llm_coop_envs.reports.played import PlayedCondition
 from llm_coop_envs.reports.section import Drawing, ScenarioSection
@@ -31,6 +33,7 @@ from llm_coop_envs.statistics.meta_game import (
     replicator_path,
     shares_of,
 )
+from llm_coop_envs.studies.players import SCRIPTED as SCRIPTED_KIND
 from llm_coop_envs.studies.tournament_settings import RETURN, TournamentSettings, settings_of
 
 #: Up to how many policies a table and a picture have a cell for each two, and how many curves are drawn.
@@ -73,9 +76,16 @@ class Tournament:
         """The mean payoff of a line-up; seeds are the unit, whatever seats were played with them."""
         return t_interval(list(self.samples[key].values()))
 
+    def among_equals(self, own: int) -> tuple[float, ...]:
+        """What a policy earns where everybody else draws one with equal chances, by seed."""
+        others = itertools.product(range(len(self.names)), repeat=self.payoffs.ndim - 1)
+        earned = [self.samples[_key(own, against)] for against in others]
+        seeds = [seed for seed in earned[0] if all(seed in values for values in earned)]
+        return tuple(math.fsum(values[seed] for values in earned) / len(earned) for seed in seeds)
+
     def lead(self, own: int, other: int, against: tuple[int, ...]) -> Interval | None:
         """How much more one policy earns than another against the same others, seed by seed."""
-        first, second = self.samples[(own, *against)], self.samples[(other, *against)]
+        first, second = self.samples[_key(own, against)], self.samples[_key(other, against)]
         return t_interval([first[seed] - second[seed] for seed in first if seed in second])
 
     def is_sure(self, own: int, against: tuple[int, ...]) -> bool:
@@ -125,7 +135,38 @@ def _earned(arm: PlayedCondition[Any], settings: TournamentSettings) -> Iterator
             yield line_up, seed, math.fsum(returns) / len(returns) if alike else returns[0]
             continue
         for seat, value in enumerate(returns[: len(line_up)]):
-            yield (line_up[seat], *sorted(line_up[:seat] + line_up[seat + 1 :])), seed, value
+            yield _key(line_up[seat], line_up[:seat] + line_up[seat + 1 :]), seed, value
+
+
+def _key(own: int, against: Sequence[int]) -> tuple[int, ...]:
+    """A line-up from the point of view of one policy: its number, then the others' in ascending order."""
+    return (own, *sorted(against))
+
+
+def tournament_answer(played: Tournament, section: ScenarioSection[Any]) -> Answer:
+    """Who does best, with everybody's payoff among equal shares of all policies."""
+    names, payoffs, last = played.names, played.payoffs, played.path[-1]
+    ratings = deviation_ratings(payoffs)
+    top = ", ".join(f"'{names[index]}'" for index in np.flatnonzero(np.isclose(ratings, ratings.max(), atol=1e-6)))
+    leader = int(last.argmax())
+    colors = (*PALETTE, *MORE)
+    order = np.argsort(-ratings, kind="stable").tolist()
+    return Answer(
+        topic=f"{section.scenario.title}: tournament of {len(names)} policies",
+        measure="payoff",
+        noun="the payoff among equal shares of all policies",
+        unit="",
+        finding="tournament",
+        sentence=f"The highest deviation rating is that of {top}; under selection '{names[leader]}' comes to "
+        f"{100 * last[leader]:.0f} % of the shares.",
+        certainty=f"Exploitability of these shares: {_number(exploitability(payoffs, last))}",
+        scripted=all(arm.who == SCRIPTED_KIND for arm in section.conditions),
+        arms=tuple(
+            ArmValues(title=_short(names[index]), name=str(index), color=color, values=values, mean=t_interval(values))
+            for index, color in zip(order, colors, strict=False)
+            for values in [played.among_equals(index)]
+        ),
+    )
 
 
 def tournament_tables(played: Tournament) -> list[ReportTable]:
@@ -209,7 +250,7 @@ def _replies_table(played: Tournament) -> ReportTable:
             TableRow(
                 name=others,
                 cells=[Cell(text=", ".join(names)), Cell(text="yes" if sure else "no")],
-                conditions=[name for index in best for name in played.conditions[(index, *against)]],
+                conditions=[name for index in best for name in played.conditions[_key(index, against)]],
             )
         )
     return ReportTable(
@@ -225,7 +266,7 @@ def _replies(played: Tournament) -> Iterator[tuple[tuple[int, ...], list[int]]]:
     best = best_replies(played.payoffs)
     for against in sorted({key[1:] for key in played.samples}):
         if len(set(against)) == 1 or best.size <= MOST_IN_TABLE**2:
-            yield against, np.flatnonzero(best[(slice(None), *against)]).tolist()
+            yield against, [own for own in range(len(best)) if best[_key(own, against)]]
 
 
 def tournament_drawings(played: Tournament) -> list[Drawing]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +59,7 @@ class RecordedEpisode:
         steps: what they did.
         origin: where it stands in the folder.
         cluster: what it shares with other episodes, so that they count as one; empty for nothing.
+        options: the options of `env.reset`, for scenarios that have some.
     """
 
     condition: str
@@ -67,6 +68,7 @@ class RecordedEpisode:
     steps: Sequence[RecordedStep]
     origin: str
     cluster: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -225,7 +227,7 @@ def _play(
 ) -> tuple[PlayedEpisode, tuple[int, int, int]]:
     """An episode's events by our rules, and how many of its payments these explain."""
     try:
-        events, rewards = play_moves(condition, episode.seed, [step.actions for step in episode.steps])
+        events, rewards = play_moves(condition, episode.seed, [step.actions for step in episode.steps], episode.options)
     except LlmCoopError as error:
         raise foreign.refuse(episode.origin, f"cannot be played by our rules ({error})") from error
     agents = events[0]["agents"]
@@ -234,6 +236,7 @@ def _play(
     recorded: dict[str, Any] = {
         "origin": episode.origin,
         "paid": [None if step.paid is None else list(step.paid) for step in episode.steps],
+        **({"options": dict(episode.options)} if episode.options else {}),
         "besides": [None if step.besides is None else list(step.besides) for step in episode.steps],
     }
     played = PlayedEpisode(
@@ -248,7 +251,7 @@ def _play(
 
 
 def play_moves(
-    condition: Condition, seed: int, steps: Sequence[Mapping[str, Any]]
+    condition: Condition, seed: int, steps: Sequence[Mapping[str, Any]], options: Mapping[str, Any] | None = None
 ) -> tuple[list[Event], list[list[float]]]:
     """Play moves by our rules.
 
@@ -259,7 +262,7 @@ def play_moves(
         LlmCoopError: the game is over before the moves are, or the other way round, or a move is none.
     """
     env = condition.spec.environment(record=True, **condition.settings)
-    env.begin(seed=seed)
+    env.begin(seed=seed, options=options)
     rewards: list[list[float]] = []
     for actions in steps:
         if env.over:
@@ -298,7 +301,7 @@ def check_moves(condition: Condition, seed: int, header: Mapping[str, Any], even
         RunError: they cannot be, somebody sat there whom the condition does not name, or more or fewer payments differ
             from our rules than when it was imported.
     """
-    played, rewards = play_moves(condition, seed, submitted_steps(events))
+    played, rewards = play_moves(condition, seed, submitted_steps(events), header["recorded"].get("options"))
     strangers = set(header["policies"].values()) - set(condition.policies)
     if strangers:
         raise RunError(f"{min(strangers)} is no player of the condition")

@@ -124,11 +124,12 @@ def payoff_array(means: dict[tuple[int, ...], float], count: int, players: int) 
     """
     payoffs = np.empty((count,) * players)
     for line_up in np.ndindex(*payoffs.shape):
-        payoffs[line_up] = means[(line_up[0], *sorted(line_up[1:]))]
+        payoffs[line_up] = means[line_up[:1] + tuple(sorted(line_up[1:]))]
     return payoffs
 
 
 def shares_of(start: Sequence[float] | None, count: int) -> Floats:
     """Shares that sum to 1; equal ones without a start."""
     shares: Floats = np.ones(count) if start is None else np.asarray(start, dtype=float)
-    return shares / shares.sum()
+    scaled: Floats = shares / shares.sum()
+    return scaled

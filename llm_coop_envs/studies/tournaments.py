@@ -57,7 +57,7 @@ def plan_tournament(
             f"make {size:,} line-ups of {len(agents)} seats, and {MOST_LINE_UPS:,} are the most; --alone plays each "
             "policy against seats that all play another",
         )
-    game = {"scenario": scenario, **({"preset": preset} if preset else {})}
+    game: dict[str, Any] = {"scenario": scenario, **({"preset": preset} if preset else {})}
     game |= {"settings": dict(changed)} if changed else {}
     conditions = [
         {

@@ -12,6 +12,7 @@ from typing import Any
 
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.util.opening import DAMAGED, parse_json, read_file
+from llm_coop_envs.util.paths import StrPath
 from llm_coop_envs.util.shapes import check_shape
 
 #: The most files of one name that are looked for, and the most bytes that are read of all files together.
@@ -34,7 +35,8 @@ class ForeignFolder:
         RunError: it is no folder.
     """
 
-    def __init__(self, folder: Path, writer: str) -> None:
+    def __init__(self, folder: StrPath, writer: str) -> None:
+        folder = Path(folder)
         if not folder.is_dir():
             raise RunError(f"{folder}: is no folder; give the one that {writer} wrote")
         self.folder, self.writer = folder, writer
@@ -77,6 +79,17 @@ class ForeignFolder:
         """
         lines = self._read(name).splitlines()
         return [self._parse(f"{name}, line {number}", line, shape) for number, line in enumerate(lines, 1) if line]
+
+    def check(self, name: str, data: Any, shape: Any) -> None:
+        """Check the shape of a part of what was read from a file.
+
+        Raises:
+            RunError: it is another one.
+        """
+        try:
+            check_shape(data, shape)
+        except ValueError as error:
+            raise self.refuse(name, f"is of another form ({error})") from error
 
     def refuse(self, place: str, reason: str) -> RunError:
         """An error that names a place in the folder and what is wrong there."""

@@ -27,20 +27,20 @@ def draw_arrows(names: Sequence[str], arrows: Sequence[tuple[int, int, bool]], *
     """
     angles = np.pi / 2 - 2 * np.pi * np.arange(len(names)) / len(names)
     x, y = np.cos(angles), np.sin(angles)
-    width = 3.2 + 0.12 * len(names)
+    size = 3.2 + 0.12 * len(names)
     with styled():
-        figure = new_figure(width + 1.6, width)
+        figure = new_figure(size + 1.6, size)
         axes = figure.subplots()
         for begin, end, is_sure in arrows:
-            style = {"color": BLUE if is_sure else FAINT, "linewidth": 1.4 if is_sure else 0.7}
+            color, width = (BLUE, 1.4) if is_sure else (FAINT, 0.7)
             if begin == end:
-                axes.plot(x[begin], y[begin], "o", markersize=13, fillstyle="none", **style)
+                axes.plot(x[begin], y[begin], "o", markersize=13, fillstyle="none", color=color, linewidth=width)
                 continue
             axes.annotate(
                 "",
                 (x[end], y[end]),
                 (x[begin], y[begin]),
-                arrowprops={"arrowstyle": "->", "shrinkA": 7, "shrinkB": 7, **style},
+                arrowprops={"arrowstyle": "->", "shrinkA": 7, "shrinkB": 7, "color": color, "linewidth": width},
             )
         axes.plot(x, y, "o", color=INK, markersize=5)
         for name, across, up in zip(names, x, y, strict=True):
