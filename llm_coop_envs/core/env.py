@@ -520,7 +520,7 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
             if self.settings.private_messages:
                 both = (mine["notice"], self._address_text(i, asked=self.phase == TALK and is_on_turn == 1))
                 mine["notice"] = "\n".join(part for part in both if part)
-            if self._stage_game is not None:
+            if self._has_mechanism_words:
                 mine |= self._mechanism_words(i, mine)
             slots = self._slots(i, mine) if self.regulator is None else self._regulated_slots(i, mine)
             view: Observation = {"phase": phase, "turn": is_on_turn}

@@ -18,7 +18,7 @@ from llm_coop_envs.interface.question import Question
 from llm_coop_envs.mechanisms.institution import Institution
 from llm_coop_envs.mechanisms.matching import RANDOM, Groups, check_groups, match_players
 from llm_coop_envs.mechanisms.records import meetings
-from llm_coop_envs.mechanisms.settings import HIGHER, MECHANISM_PHASES, SIGN, VOTE, MechanismSettings
+from llm_coop_envs.mechanisms.settings import HIGHER, MECHANISM_PHASES, REPETITION, SIGN, VOTE, MechanismSettings
 from llm_coop_envs.mechanisms.slots import MechanismSlots, Offer
 from llm_coop_envs.mechanisms.stage_game import StageGame, mediate, transfers
 from llm_coop_envs.util.draws import Key
@@ -51,7 +51,12 @@ class Instituted(Regulated):
         check_groups(self.n_players, settings.group_size, settings.matching)
         mechanism = self._mechanism = settings.mechanism
         self._institution = self._stage_game = None
-        if mechanism is None or not (mechanism.is_elected or mechanism.has_records):
+        # The scenarios' own words say how a game is repeated, but not all of them know of a chance of another round.
+        is_untold = (
+            "continuation" not in settings.again and mechanism is not None and mechanism.continuation is not None
+        )
+        self._has_mechanism_words = mechanism is not None and (mechanism.kind != REPETITION or is_untold)
+        if mechanism is None or mechanism.kind == REPETITION:
             return
         self._stage_game = settings.stage_game()
         if self._stage_game is None:
@@ -59,6 +64,9 @@ class Instituted(Regulated):
             raise SettingsError("mechanism", mechanism.kind, f"{reason}; leave it out")
         if settings.regulator is not None or "present" in {name for c in settings.changes for name in c.settings}:
             raise SettingsError("mechanism", mechanism.kind, "goes neither with a regulator nor with players who leave")
+        if self._common_reader is not None and not self._common_reader.discrete:
+            reason = "is for choices that can be listed, such as prices: grid; leave it out"
+            raise SettingsError("mechanism", mechanism.kind, reason)
         if mechanism.is_elected:
             stated = any(isinstance(question, Shares) for question in self._asking.values())
             self._institution = Institution(mechanism, self._stage_game, self._player_names, stated=stated)
@@ -162,13 +170,15 @@ class Instituted(Regulated):
         """What a player may know of the mechanism."""
         mechanism, game, institution = self._mechanism, self._stage_game, self._institution
         assert mechanism is not None, "asked only where there is a mechanism with words"
-        assert game is not None, "such a mechanism has a game"
         known: dict[str, Any] = {}
-        if institution is not None:
+        if game is None:
+            known["continuation"] = mechanism.continuation
+        elif institution is not None:
+            known["purse"] = institution.purse if SIGN in institution.questions else 0.0
             if self.phase == VOTE:
                 known["offers"] = tuple(self._offer(institution, i) for i in institution.proposals)
             elif institution.elected is not None:
-                known = {"elected": self._offer(institution, institution.elected), "binding": institution.is_binding}
+                known |= {"elected": self._offer(institution, institution.elected), "binding": institution.is_binding}
                 if SIGN in institution.questions and self.phase != SIGN:
                     unsigned = [i for i in range(self.n_players) if i not in institution.signers]
                     known["unsigned"] = tuple(self.possible_agents[i] for i in unsigned)
@@ -179,8 +189,8 @@ class Instituted(Regulated):
             known["records"] = tuple((names[i], meetings(self._meetings, names, i, **seen)) for i in others)
         return MechanismSlots(
             kind=mechanism.kind,
-            actions=game.actions,
-            amounts=game.amounts,
+            actions=game.actions if game is not None else (),
+            amounts=game.amounts if game is not None else (),
             phase=self.phase,
             question=question if self.phase in MECHANISM_PHASES else None,
             **known,

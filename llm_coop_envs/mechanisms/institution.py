@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -104,17 +106,18 @@ class Institution:
             whole = int(purse)
             payments = tuple(Number(name=name, low=-whole, high=whole, integer=True) for name in game.actions)
             return Proposal(parts=payments, idle=tuple((name, 0) for name in game.actions))
-        listed = tuple(enumerate(game.amounts))
-        below = Number(name="below", low=listed[0][1], high=listed[-1][1], listed=listed)
-        rate = Number(name="rate", low=0.0, high=round(purse / (game.amounts[-1] - game.amounts[0]), 4))
+        below = Number(name="below", low=game.amounts[0], high=game.amounts[-1])
+        step = min(high - low for low, high in pairwise(game.amounts))
+        rate = Number(name="rate", low=0.0, high=purse / step)
         return Proposal(parts=(below, rate), idle=(("below", game.amounts[0]), ("rate", 0.0)))
 
-    @property
+    @cached_property
     def purse(self) -> float:
         """The most that a contract may have a player pay for a choice of its own."""
-        purse = self.game.highest if self.settings.purse is None else self.settings.purse
-        if purse > self.game.highest:
-            reason = f"is beyond what a player owns, the {self.game.highest:g} that a round can bring it at most"
+        stake = self.game.stake
+        purse = stake if self.settings.purse is None else self.settings.purse
+        if purse > stake:
+            reason = f"is beyond what a player owns, the {stake:g} that a round can bring it at most above the least"
             raise SettingsError("mechanism.purse", purse, reason)
         if not self.game.amounts and purse < 1:
             raise SettingsError("mechanism.purse", purse, "allows no payment: payments for actions are whole numbers")
@@ -128,7 +131,8 @@ class Institution:
             return tuple(float(game.amounts.index(value) if game.amounts else value) for value in values)
         if not game.amounts:
             return tuple(float(proposal[name]) for name in game.actions)
-        return tuple(-proposal["rate"] * max(0.0, proposal["below"] - amount) for amount in game.amounts)
+        owed = [proposal["rate"] * max(0.0, proposal["below"] - amount) for amount in game.amounts]
+        return tuple(-min(payment, self.purse) for payment in owed)
 
     def clear(self) -> None:
         """Begin an episode."""

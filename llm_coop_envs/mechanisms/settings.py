@@ -53,7 +53,7 @@ class MechanismSettings(Settings):
         ties: of several proposals that win, one is `"drawn"`, or it is the `"first"`, or `"nobody"` wins.
         period: after how many rounds there is a new election; 0 for one election before the first round.
         purse: contracting: the most that a contract may have a player pay for a choice of its own, what it owns;
-            `None`: the most that a round can bring it.
+            `None`: the most that a round can bring it above the least.
     """
 
     bounds: ClassVar[Mapping[str, tuple[float, float]]] = {

@@ -39,6 +39,8 @@ class MechanismSlots:
         amounts: the numbers that they stand for; empty if they have only names.
         phase: the phase of this step.
         question: what this player is asked in a phase of the mechanism; `None` otherwise.
+        continuation: the chance of another round, where the scenario's own words do not tell it; `None` otherwise.
+        purse: the most that a contract may have a player pay; 0 without contracts.
         offers: what was proposed, while there is a vote on it.
         elected: the mediator or contract that was elected; `None` for none.
         binding: whether the elected contract binds.
@@ -51,6 +53,8 @@ class MechanismSlots:
     amounts: tuple[float, ...]
     phase: str
     question: Question | None = None
+    continuation: float | None = None
+    purse: float = 0.0
     offers: tuple[Offer, ...] = ()
     elected: Offer | None = None
     binding: bool = False

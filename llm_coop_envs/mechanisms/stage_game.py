@@ -48,15 +48,15 @@ class StageGame:
     amounts: tuple[float, ...] = ()
 
     @cached_property
-    def highest(self) -> float:
-        """The most that a player can earn where all others choose alike."""
-        everything = (
+    def stake(self) -> float:
+        """What a round can bring a player at most above the least, where all others choose alike."""
+        payoffs = [
             self.worth([action if k == player else others for k in range(self.players)])[player]
             for player in range(self.players)
             for action in range(len(self.actions))
             for others in range(len(self.actions))
-        )
-        return max(everything)
+        ]
+        return max(payoffs) - min(payoffs)
 
     @cached_property
     def payoffs(self) -> NDArray[np.float64]:
@@ -117,7 +117,7 @@ def transfers(choices: Sequence[int], contract: Terms) -> list[float]:
     """What everybody receives (or pays, below 0) under a contract, which sums to 0."""
     own = [contract[choice] for choice in choices]
     total = math.fsum(own)
-    return [mine - (total - mine) / (len(own) - 1) for mine in own]
+    return [mine - (total - mine) / (len(own) - 1) + 0.0 for mine in own]  # without -0.0
 
 
 def with_mediator(game: StageGame, mediator: Terms) -> StageGame:

@@ -10,6 +10,7 @@ from llm_coop_envs.core.array_env import TALK
 from llm_coop_envs.core.base_policy import Action, ScriptedPolicy
 from llm_coop_envs.core.policy import Episode, Request
 from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.interface.question import Number
 from llm_coop_envs.interface.slots import Slots
 from llm_coop_envs.mechanisms.institution import Proposal
 from llm_coop_envs.mechanisms.settings import DELEGATE, MEDIATION, PROPOSE, SIGN, VOTE
@@ -48,7 +49,12 @@ class GamePlayer(ScriptedPolicy):
         if slots.phase == TALK:
             return {"message": ""}
         answer = {PROPOSE: self.propose, VOTE: self.approve, SIGN: self.sign, DELEGATE: self.delegate}.get(slots.phase)
-        return {"choice": self.choose(slots) if answer is None else answer(slots)}
+        if answer is not None:
+            return {"choice": answer(slots)}
+        choice, question = self.choose(slots), slots.question
+        if isinstance(question, Number) and self.game.amounts:  # where any amount may be chosen, not listed ones alone
+            return {"choice": question.choice(self.game.amounts[choice])}
+        return {"choice": choice}
 
     def place(self, slots: Slots) -> int:
         """The player's place in its game."""
