@@ -68,7 +68,8 @@ class Instituted(Regulated):
             reason = "is for choices that can be listed, such as prices: grid; leave it out"
             raise SettingsError("mechanism", mechanism.kind, reason)
         if mechanism.is_elected:
-            stated = any(isinstance(question, Shares) for question in self._asking.values())
+            questions = [question for by_role in self._asking.values() for question in by_role.values()]
+            stated = any(isinstance(question, Shares) for question in questions)
             self._institution = Institution(mechanism, self._stage_game, self._player_names, stated=stated)
             for phase, question in self._institution.questions.items():
                 self._ask(phase, question)
@@ -80,8 +81,8 @@ class Instituted(Regulated):
             self._institution.clear()
 
     @abstractmethod
-    def _ask(self, phase: str, question: Question) -> None:
-        """Let a phase have a question of its own; a phase that is new comes last."""
+    def _ask(self, phase: str, question: Question | Mapping[str, Question]) -> None:
+        """Let a phase have a question of its own, or one for each role; a phase that is new comes last."""
 
     # Matching.
 
@@ -131,7 +132,8 @@ class Instituted(Regulated):
     def _answering(self) -> tuple[Callable[[int], Question], Callable[[int], Any], Callable[[Indices], NDArray[Any]]]:
         if not self._is_mechanisms:
             return super()._answering()
-        question = self._asking[self.phase]
+        question = self._common_question
+        assert question is not None, "in a mechanism's phase everybody is asked the same"
         return lambda i: question, lambda i: question.stand_in(), lambda who: np.zeros(len(who), dtype=np.int64)
 
     def _legal_choices(self) -> NDArray[np.int8] | None:

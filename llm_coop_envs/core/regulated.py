@@ -115,7 +115,7 @@ class Regulated(Talking):
         question, stand_in, fallback = self._answering()
         if isinstance(reader, MoveReader):
             usable, bad = reader.settle(submitted, on_turn, absent, question, stand_in)
-            if isinstance(self._asking.get(self.phase), Shares):
+            if isinstance(self._common_question, Shares):
                 usable = self._draw(on_turn, usable)
         else:
             usable, bad = reader.settle(submitted, on_turn, self.masks(), fallback, self._clean)
@@ -178,7 +178,7 @@ class Regulated(Talking):
         if self.phase == REPORT:
             return regulator.take_reports(on_turn, choices, missing)
         if self.phase in PHASES:
-            return regulator.answer(choices, missing, self.np_random)
+            return regulator.answer(choices, missing, self.nature)
         usable = self._usable(choices, self._who, missing).tolist()
         questions = [self._question(i) for i in on_turn]
         return regulator.hold_choices(self.phase, on_turn, usable, self._flags, questions)
@@ -214,7 +214,7 @@ class Regulated(Talking):
             self._instead(i, release.submitted[i]) if i in release.vetoed else release.submitted[i]
             for i in release.players
         ]
-        is_number = not isinstance(self._choices, MoveReader) or isinstance(self._asking[self.phase], Shares)
+        is_number = not isinstance(self._choices, MoveReader) or isinstance(self._common_question, Shares)
         usable = np.asarray(choices) if is_number else np.fromiter(choices, dtype=object, count=len(choices))
         players = np.asarray(release.players, dtype=np.intp)
         if self.record:

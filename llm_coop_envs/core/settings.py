@@ -37,6 +37,7 @@ class ScenarioSettings(Settings):
     Attributes:
         changeable: the fields that `changes` may name, and whether they can differ between players.
         fewest: how many players have to stay when others leave.
+        newcomers: whether players may join after the first round, by a change with `until_round` and `present: false`.
         happenings: what `listeners` may listen to, and what its number is; empty where it has none.
         again: the fields that say how a game is played again, by what a mechanism calls it: `rounds`, `continuation`
             (`None` for no such words) and `remembered`; empty where repetition means nothing.
@@ -84,8 +85,9 @@ class ScenarioSettings(Settings):
         matching: who is in a group: the same players in all rounds, `"fixed"`; others, drawn anew in each round,
             `"random"`; or in pairs each other player in turn, `"round_robin"`.
         present: whether players take part. `false` stands in `changes` alone: it takes players out of the game from a
-            round on, for good. The texts of the others say so, unless one sees in the scenario who is there, and
-            nothing counts any more for whoever is gone.
+            round on, for good; with `until_round`, in scenarios that say so, they join after that round. The texts of
+            the others say who has left, unless one sees in the scenario who is there, and nothing counts any more for
+            whoever is gone.
     """
 
     changeable: ClassVar[Mapping[str, bool]] = {
@@ -94,6 +96,7 @@ class ScenarioSettings(Settings):
     }
 
     fewest: ClassVar[int] = 0
+    newcomers: ClassVar[bool] = False
     sections: ClassVar[Mapping[str, str]] = {
         "talk": "Talk",
         "delivery": "What becomes of messages",
@@ -339,7 +342,7 @@ class ScenarioSettings(Settings):
                     raise SettingsError(f"{where}.settings.talk", value, reason)
                 with within_field(f"{where}.settings"):
                     replace(base, **{name: value})
-                if name == "present" and change.until_round is not None:
+                if name == "present" and change.until_round is not None and not kind.newcomers:
                     reason = "whoever was taken out does not come back; leave until_round out"
                     raise SettingsError(f"{where}.until_round", change.until_round, reason)
             read.append(change)

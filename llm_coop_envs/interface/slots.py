@@ -60,6 +60,7 @@ class Slots:
         memory: of how many of its latest rounds this player still knows something; `None` for all that are shown.
         mechanism: what this player knows of the game's mechanism, a `mechanisms.slots.MechanismSlots`; `None` without
             one, or where the scenario's own slots say it all.
+        role: what kind of player this is, such as `"seller"`.
     """
 
     me: str
@@ -72,6 +73,7 @@ class Slots:
     informed: bool = True
     memory: int | None = None
     mechanism: Any = None
+    role: str = ""
 
     def series(self) -> dict[str, list[tuple[float, float]]]:
         """Numbers of the past that this player knows, by name, as (round, number) points; for a chart."""
