@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.treatments.changes import EVERYONE
-from llm_coop_envs.util.base_settings import Settings
+from llm_coop_envs.util.base_settings import Settings, plain
 from llm_coop_envs.util.checks import check_number
 
 NONE, REPETITION, REPUTATION, HIGHER = "none", "repetition", "reputation", "reputation_higher"
@@ -100,8 +100,9 @@ class MechanismSettings(Settings):
                 raise SettingsError(entry.name, value, f"means nothing with {self.kind}; leave it out")
 
     def to_json(self) -> dict[str, Any]:
-        """The kind and the settings that it has."""
-        return {name: value for name, value in super().to_json().items() if name in ("kind", *USES[self.kind])}
+        """The kind, and the settings that are not at their defaults."""
+        defaults = {entry.name: plain(entry.default) for entry in fields(self)}
+        return {name: value for name, value in super().to_json().items() if value != defaults[name]}
 
     @property
     def is_elected(self) -> bool:

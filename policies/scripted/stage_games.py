@@ -10,7 +10,7 @@ from llm_coop_envs.core.array_env import TALK
 from llm_coop_envs.core.base_policy import Action, ScriptedPolicy
 from llm_coop_envs.core.policy import Episode, Request
 from llm_coop_envs.errors import SettingsError
-from llm_coop_envs.interface.question import Number
+from llm_coop_envs.interface.question import Number, Unusable
 from llm_coop_envs.interface.slots import Slots
 from llm_coop_envs.mechanisms.institution import Proposal
 from llm_coop_envs.mechanisms.settings import DELEGATE, MEDIATION, PROPOSE, SIGN, VOTE
@@ -151,7 +151,11 @@ class BestResponder(GamePlayer):
         """The right mediator, or the right contract."""
         game = self.game
         if _mechanism(slots).kind != MEDIATION:
-            return right_contract(game)
+            contract = right_contract(game)
+            try:
+                return slots.question.take(contract) if slots.question is not None else contract
+            except Unusable:  # it is beyond what a contract may have a player pay
+                return _idle(slots)
         chosen = [int(choice) for choice in right_mediator(game)]
         return dict(zip(_idle(slots), [game.amounts[k] for k in chosen] if game.amounts else chosen, strict=True))
 
