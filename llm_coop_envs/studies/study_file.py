@@ -15,6 +15,7 @@ from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.errors import LlmCoopError, SettingsError, StudyError
 from llm_coop_envs.measures.process import ABOUT, RANGES
+from llm_coop_envs.mechanisms.measures import MECHANISM_MEASURES, MECHANISM_RANGES
 from llm_coop_envs.statistics.intervals import COUNT, COUNT_FROM_1, Range
 from llm_coop_envs.studies.conditions import GIVEN_MODELS, WAITS_FOR, Condition
 from llm_coop_envs.studies.crowd import add_population, read_crowd
@@ -42,6 +43,7 @@ EVERY_EPISODE: Mapping[str, str] = {
     "corrected": "Submissions among them that the environment had to correct, a count from 0.",
     "flagged_choices": "Choices that were illegal or missing, so that the environment's own stood in, a count from 0.",
     **REGULATION_MEASURES,
+    **MECHANISM_MEASURES,
     **ABOUT,
 }
 """Measures that every episode's row may have besides the scenario's, with what they mean."""
@@ -50,6 +52,7 @@ EVERY_EPISODE_RANGES: Mapping[str, Range] = {
     "players": COUNT_FROM_1,
     **dict.fromkeys(("submissions", "corrected", "flagged_choices"), COUNT),
     **REGULATION_RANGES,
+    **MECHANISM_RANGES,
     **RANGES,
 }
 """What these measures can be."""
