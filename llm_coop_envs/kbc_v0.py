@@ -43,4 +43,4 @@ def batch_env(copies: int, **settings: Unpack[KBCFields]) -> KBCBatch:
     """
     from llm_coop_envs.kbc.batch import KBCBatch
 
-    return KBCBatch(copies, **settings)
+    return KBCBatch(KBCEnv(**settings), copies)

@@ -47,15 +47,14 @@ class KBCBatch(BatchEnv):
     """Copies of a contest without talk and groups; see `BatchEnv`, and `KBCEnv` for choices, rewards and features.
 
     Args:
-        copies: how many contests.
-        **settings: those of `parallel_env`.
+        env: the contest.
+        copies: how many of them.
     """
 
     off: ClassVar[Mapping[str, Any]] = {**BatchEnv.off, "groups": None}
     kept = ("_made", "_numbers")
 
-    def __init__(self, copies: int, **settings: Any) -> None:
-        env = KBCEnv(**settings)
+    def __init__(self, env: KBCEnv, copies: int) -> None:
         super().__init__(env, copies)
         self._settings: KBCSettings = env.settings
         env.begin(0)

@@ -21,7 +21,7 @@ def undercut(observations, masks):
 
 def undercutting(request):
     """The same rule for a seat of the environment alone."""
-    return int(undercut(request.observation["features"][None], None)[0])
+    return {"choice": int(undercut(request.observation["observation"][None], None)[0])}
 
 
 def market(copies=3, **changed):
@@ -64,7 +64,7 @@ def test_policies_of_several_seats_play_as_in_the_view_of_one_seat():
     view = SingleAgentView(
         bertrand_v0.parallel_env(preset="calvano", rounds=4, firms=3),
         "firm_1",
-        {"firm_0": from_function(lambda request: 14), "firm_2": from_function(undercutting)},
+        {"firm_0": from_function(lambda request: {"choice": 14}), "firm_2": from_function(undercutting)},
         numeric=True,
     )
     alone, _ = view.reset(seed=env.batch.episode_seed(0))
