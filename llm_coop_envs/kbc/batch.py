@@ -113,12 +113,14 @@ class KBCBatch(BatchEnv):
 
     def _key_of(self, choices: Numbers) -> NDArray[np.int64]:
         """What the target of each contest hangs on: the sum of its choices, twice their median, or the largest."""
+        keys: NDArray[np.int64]
         if self._settings.statistic == "mean":
-            return choices.sum(axis=1)
-        if self._settings.statistic == "max":
-            return choices.max(axis=1)
-        middle, in_order = self._settings.players // 2, np.sort(choices, axis=1)
-        keys: NDArray[np.int64] = in_order[:, middle] + in_order[:, middle - 1 + self._settings.players % 2]
+            keys = choices.sum(axis=1)
+        elif self._settings.statistic == "max":
+            keys = choices.max(axis=1)
+        else:
+            middle, in_order = self._settings.players // 2, np.sort(choices, axis=1)
+            keys = in_order[:, middle] + in_order[:, middle - 1 + self._settings.players % 2]
         return keys
 
     def _aims(self, keys: NDArray[np.int64]) -> Aims:
@@ -134,18 +136,16 @@ class KBCBatch(BatchEnv):
             # Nobody's choice lies beyond these bounds, and no sum of two.
             bounded = [min(max(integer, -1), 2 * self._top + 2) for integer in integers]
             rows.append((*bounded, (2 * aim).denominator == 1, scale_numbers(settings, number)))
-        floor, twice, lowest, highest, is_half, announced = zip(*rows, strict=True)
-        return Aims(
-            *(np.array(values, dtype=np.int64) for values in (floor, twice)),
-            np.array(is_half, dtype=np.bool_),
-            *(np.array(values, dtype=np.int64) for values in (lowest, highest)),
-            np.array(announced, dtype=np.float32),
-        )
+        names = ("floor", "twice", "lowest", "highest", "is_half", "announced")
+        columns = dict(zip(names, zip(*rows, strict=True), strict=True))
+        kinds: Mapping[str, Any] = {"is_half": np.bool_, "announced": np.float32}
+        return Aims(**{name: np.array(column, dtype=kinds.get(name, np.int64)) for name, column in columns.items()})
 
     def _integer_winners(self, choices: Numbers) -> tuple[Flags, Rows]:
         """Who wins, (copies, players), and what is announced, (copies,)."""
         keys = self._key_of(choices)
-        aims = self._aims(keys) if self._table is None else Aims(*(values.take(keys) for values in self._table))
+        table: Any = self._table
+        aims = self._aims(keys) if table is None else Aims(*(values.take(keys) for values in table))
         if self._settings.winner_rule == "tolerance":
             return (choices >= aims.lowest[:, None]) & (choices <= aims.highest[:, None]), aims.announced
         nobody = 2 * self._top + 2
