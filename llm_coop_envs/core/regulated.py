@@ -113,7 +113,7 @@ class Regulated(Talking):
         absent, reader = set(missing), self._choices
         if isinstance(reader, MoveReader):
             usable, bad = reader.settle(submitted, on_turn, absent, self._question, self._stand_in)
-            if isinstance(self._asking.get(self.phase), Shares):
+            if isinstance(self._common_question, Shares):
                 usable = self._draw(on_turn, usable)
         else:
             usable, bad = reader.settle(submitted, on_turn, self.masks(), self._fallback, self._clean)
@@ -200,7 +200,7 @@ class Regulated(Talking):
             self._instead(i, release.submitted[i]) if i in release.vetoed else release.submitted[i]
             for i in release.players
         ]
-        is_number = not isinstance(self._choices, MoveReader) or isinstance(self._asking[self.phase], Shares)
+        is_number = not isinstance(self._choices, MoveReader) or isinstance(self._common_question, Shares)
         usable = np.asarray(choices) if is_number else np.fromiter(choices, dtype=object, count=len(choices))
         players = np.asarray(release.players, dtype=np.intp)
         if self.record:
