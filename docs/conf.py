@@ -143,8 +143,8 @@ def gallery_page() -> str:
         "",
         "## Click through a run",
         "",
-        f"<a href='../gallery/run.html'>The run of the study <code>{record['clicked']}</code></a>: its answers, episodes, "
-        "talk and agents, as `llm-coop view` shows them and `llm-coop export --to html` writes them.",
+        f"<a href='../gallery/run.html'>The run of the study <code>{record['clicked']}</code></a>: its answers, "
+        "episodes, talk and agents, as `llm-coop view` shows them and `llm-coop export --to html` writes them.",
         "",
     ]
     if record["films"]:

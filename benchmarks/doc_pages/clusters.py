@@ -246,10 +246,7 @@ def page() -> str:
         "operation_us": "creating a file",
         "sync_us": "writing 4 kB and waiting for the disk",
     }
-    rows = [
-        [names[name], f"{figures['median']:,.0f}"]
-        for name, figures in recorded["measured"].items()
-    ]
+    rows = [[names[name], f"{figures['median']:,.0f}"] for name, figures in recorded["measured"].items()]
     simulated = [
         [
             name if index == 0 else "",

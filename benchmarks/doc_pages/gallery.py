@@ -2,8 +2,8 @@
 
     python -m llm_coop_envs.benchmarks.doc_pages.gallery build/gallery
 
-`docs/conf.py` puts the folder beside the pages and writes the page that links to it from `gallery.json`. Runs of an
-earlier build are continued, not played again.
+`docs/conf.py` puts the folder beside the pages and writes the page that links to it from `gallery.json`. What an
+earlier build made is kept; `make clean` removes it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from pathlib import Path
 from llm_coop_envs.cli.film import film_command
 from llm_coop_envs.errors import MissingExtra
 from llm_coop_envs.page.one_file import write_page
-from llm_coop_envs.reports.build import write_report
+from llm_coop_envs.render.screen.pygame_import import pygame
+from llm_coop_envs.reports.build import PAGE, write_report
 from llm_coop_envs.runs.folder import Run
 from llm_coop_envs.runs.runner import run_study
 from llm_coop_envs.studies.selection import select
@@ -33,6 +34,7 @@ CLICKED = "team_up"
 """The run that is exported as a page to click through, and filmed."""
 WORKERS = 2
 _WIDTH = 480
+_FILM = "550x360"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +82,9 @@ def add_study(name: str, runs: Path, site: Path) -> Card:
     study = load_study(name)
     whole = name in WHOLE
     run = run_study(study if whole else select(study, reduced=True), runs / name, workers=WORKERS).run
-    report = write_report(run.folder, site / name)
+    report = site / name / PAGE
+    if not report.is_file():
+        write_report(run.folder, site / name)
     picture = shrink_first_figure(report, site / f"{name}.png")
     return Card(
         name=name,
@@ -94,15 +98,12 @@ def add_study(name: str, runs: Path, site: Path) -> Card:
 
 def shrink_first_figure(report: Path, path: Path) -> str:
     """Write a small copy of the first figure that has a file beside the report; return its name, or nothing."""
-    from PIL import Image
-
-    figures = re.findall(r'href="([\w-]+)\.csv"', report.read_text(encoding="utf-8"))
-    for figure in figures:
+    for figure in re.findall(r'href="([\w-]+)\.csv"', report.read_text(encoding="utf-8")):
         source = report.parent / f"{figure}.png"
         if source.is_file():
-            with Image.open(source) as image:
-                image.thumbnail((_WIDTH, _WIDTH))
-                image.convert("RGB").save(path)
+            picture = pygame.image.load(source)
+            height = round(_WIDTH * picture.get_height() / picture.get_width())
+            pygame.image.save(pygame.transform.smoothscale(picture, (_WIDTH, height)), str(path))
             return path.name
     return ""
 
@@ -113,7 +114,17 @@ def film_conditions(run: Run, site: Path) -> Iterator[dict[str, str]]:
         path = site / f"{condition.name}.gif"
         try:
             if not path.exists():
-                film_command(run.folder, condition.name, condition.seeds[0], path, 6.0, "round", "480x320", 0.5)
+                film_command(
+                    run=run.folder,
+                    condition=condition.name,
+                    seed=condition.seeds[0],
+                    out=path,
+                    fps=6.0,
+                    per="round",
+                    size=_FILM,
+                    scale=0.5,
+                    colour="target",
+                )
         except MissingExtra:
             return
         yield {"title": f"{condition.title}, {condition.scenario}", "file": path.name}
