@@ -16,8 +16,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from llm_coop_envs.cli.film import film_command
-from llm_coop_envs.errors import MissingExtra
+from llm_coop_envs.cli.main import app
 from llm_coop_envs.page.one_file import write_page
 from llm_coop_envs.render.screen.pygame_import import pygame
 from llm_coop_envs.reports.build import PAGE, write_report
@@ -34,7 +33,7 @@ CLICKED = "team_up"
 """The run that is exported as a page to click through, and filmed."""
 WORKERS = 2
 _WIDTH = 480
-_FILM = "550x360"
+_FILM = ("--fps", "6", "--per", "round", "--size", "550x360", "--scale", "0.5")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,24 +108,14 @@ def shrink_first_figure(report: Path, path: Path) -> str:
 
 
 def film_conditions(run: Run, site: Path) -> Iterator[dict[str, str]]:
-    """Film the first episode of each condition, where the extra is installed."""
+    """Film the first episode of each condition in which players talk."""
     for condition in run.conditions:
+        if not condition.settings["talk"]:
+            continue
         path = site / f"{condition.name}.gif"
-        try:
-            if not path.exists():
-                film_command(
-                    run=run.folder,
-                    condition=condition.name,
-                    seed=condition.seeds[0],
-                    out=path,
-                    fps=6.0,
-                    per="round",
-                    size=_FILM,
-                    scale=0.5,
-                    colour="target",
-                )
-        except MissingExtra:
-            return
+        if not path.exists():
+            words = ["film", str(run.folder), condition.name, str(condition.seeds[0]), "-o", str(path), *_FILM]
+            app(words, standalone_mode=False)
         yield {"title": f"{condition.title}, {condition.scenario}", "file": path.name}
 
 
