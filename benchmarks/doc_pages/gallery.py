@@ -62,7 +62,7 @@ def build(folder: Path) -> None:
     site = folder / "site" / "gallery"
     site.mkdir(parents=True, exist_ok=True)
     cards = []
-    for name in shipped_studies():
+    for name in (*WHOLE, *(name for name in shipped_studies() if name not in WHOLE)):
         if name not in SKIPPED:
             began = time.perf_counter()
             cards.append(add_study(name, folder / "runs", site))
