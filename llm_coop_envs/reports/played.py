@@ -64,7 +64,8 @@ class PlayedCondition(Generic[E]):
     def add(self, episode: EpisodeTables, read: Callable[[EpisodeTables], E]) -> None:
         """Add an episode; `read` extracts the scenario's own data."""
         self._keep(episode, read(episode))
-        self.courses.append(course_of(episode.events))
+        # What others recorded was drawn anew each time: two equal one-shot games are two observations.
+        self.courses.append(str(episode.seed) if self.condition.is_recorded else course_of(episode.events))
         self.nature.append(nature_of(episode.events, self.condition.spec.measured.nature))
         choices = episode.by_type["choice"]
         self.choices += len(choices)
@@ -87,7 +88,8 @@ class PlayedCondition(Generic[E]):
         self.seeds.append(episode.seed)
         self.episodes.append(section_data)
         self.metrics.append(episode.metrics)
-        self.lengths.append(len(episode.by_type["round"]))
+        # The scenario's own count, if it has one: an evacuation's last record may hold departures alone.
+        self.lengths.append(episode.metrics.get("rounds") or len(episode.by_type["round"]))
 
     @property
     def label(self) -> str:
