@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from gymnasium import spaces
@@ -21,6 +21,7 @@ class Regulated(Talking):
     """The part of `ArrayEnv` that reads choices, and that hands submissions to a regulator and applies its rulings."""
 
     phases: tuple[str, ...]
+    ruled_phases: ClassVar[tuple[str, ...]] = ()  # on which a regulator rules; empty for all in which players choose
     over: bool
     regulator: Regulator | None
     _seat: EmptySeat
@@ -45,6 +46,7 @@ class Regulated(Talking):
                 message_length=settings.message_length,
                 talked=settings.ever_talks,
                 discrete=self._common_reader is None or self._common_reader.discrete,
+                ruled=self.ruled_phases,
             )
             if self._common_reader is None:
                 self._readers[REPORT] = ChoiceReader(spaces.Discrete(2), self.n_players)

@@ -83,6 +83,7 @@ class Regulator(EmptySeat):
         players: the players' names, in index order.
         message_length: the longest message in characters.
         discrete: whether players' choices are discrete.
+        ruled: the act phases on which it rules; empty for all.
 
     Attributes:
         phases: the phases that it adds.
@@ -100,9 +101,17 @@ class Regulator(EmptySeat):
     )
 
     def __init__(
-        self, settings: RegulatorSettings, players: Sequence[str], *, message_length: int, talked: bool, discrete: bool
+        self,
+        settings: RegulatorSettings,
+        players: Sequence[str],
+        *,
+        message_length: int,
+        talked: bool,
+        discrete: bool,
+        ruled: Collection[str] = (),
     ) -> None:
         self.settings = settings
+        self._ruled = ruled
         self.index = len(players)
         self._players = tuple(players)
         self._message_length = message_length
@@ -213,8 +222,9 @@ class Regulator(EmptySeat):
             self._held[i] = choice
             self._flags[i] = flags.get(i, ())
             self._shown[i] = _describe_choice(question, choice)
-        self._to_report = is_first and self.settings.leniency > 0
-        if self._reviews and "choices" in self.settings.on:
+        is_ruled = not self._ruled or phase in self._ruled
+        self._to_report = is_ruled and is_first and self.settings.leniency > 0
+        if is_ruled and self._reviews and "choices" in self.settings.on:
             self._docket = list(players)
         return self._go_on(Ruling())
 
