@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from llm_coop_envs.policies.llm.playing.validity import INVALID_ABOVE as INVALID_ABOVE
-from llm_coop_envs.policies.llm.playing.validity import passes as passes
-from llm_coop_envs.policies.llm.playing.validity import share_text as share_text
-from llm_coop_envs.policies.llm.playing.validity import why_invalid as why_invalid
 from llm_coop_envs.runs.folder import Run
 from llm_coop_envs.storage.parquet import read_rows
+from llm_coop_envs.util.invalid import why_invalid
 
 
 def invalid_conditions(run: Run) -> dict[str, str]:

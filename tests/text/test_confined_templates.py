@@ -40,7 +40,8 @@ ESCAPES = [
     "{{ cycler.__init__.__globals__ }}",
     "{% macro m() %}{% endmacro %}{{ m.__globals__ }}",
     "{% for x in [1] %}{{ loop.__class__ }}{% endfor %}",
-    "{{ range.__class__ }}",
+    "{% for x in range(9) %}{{ x }}{% endfor %}",
+    "{{ namespace }}",
     "{% import '/etc/passwd' as stolen %}",
     "{% include '../../../etc/passwd' %}",
 ]

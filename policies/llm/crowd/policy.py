@@ -334,8 +334,8 @@ def _initialize_process(*arguments: Any) -> None:
 
 @functools.cache
 def _own_part() -> _Part:
-    *arguments, stops = _part_arguments
-    return _Part(*arguments, _Watch(lambda _: None, stops))  # whoever began this process warns
+    source, many, folder, name, stops = _part_arguments
+    return _Part(source, many, folder, name, _Watch(lambda _: None, stops))  # whoever began this process warns
 
 
 def _start_part() -> None:
