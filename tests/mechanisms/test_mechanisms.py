@@ -15,7 +15,7 @@ from llm_coop_envs import bertrand_v0, kbc_v0
 from llm_coop_envs.core import registry
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.interface.question import Unusable
-from llm_coop_envs.mechanisms.measures import mechanism_measures
+from llm_coop_envs.mechanisms.measures import mechanism_measures, mechanism_moments
 from llm_coop_envs.policies import play, scripted
 from llm_coop_envs.wrappers import NumericView
 
@@ -94,6 +94,11 @@ def test_payments_of_a_contract_are_in_the_rewards_and_recorded():
     _, rewards, *_ = env.step({"player_0": {"choice": 0}, "player_1": {"choice": 1}})
     assert rewards == {"player_0": 2.0, "player_1": 1.0}
     assert [event["payments"] for event in env.events if "payments" in event] == [[2.0, -2.0]]
+    assert mechanism_moments(env.events) == [
+        (1, "elected: player_0 (A 0, B -2)"),
+        (1, "signed: player_0 and player_1, in force"),
+        (1, "payments: 2, -2"),
+    ]
     measures = mechanism_measures(env.events)
     assert measures == {"elected": 1.0, "approved": 0.5, "signed": 1.0, "bound": 1.0, "paid": 2.0}
 
@@ -139,6 +144,10 @@ def test_elections_come_once_or_every_period():
         votes = [event["round"] for event in env.events if event["type"] == "mechanism" and event["phase"] == "vote"]
         phases[period] = votes
     assert phases == {0: [1], 2: [1, 3]}
+    assert mechanism_moments(env.events)[:2] == [
+        (1, "elected: player_0 (with_1 B, with_2 A)"),
+        (1, "delegate now: player_0 and player_1"),
+    ]
 
 
 def test_image_scoring_shuns_defectors_and_they_alone_suffer():
