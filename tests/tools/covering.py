@@ -1,7 +1,7 @@
 """Fuzzing of a loader of bytes that looks for new paths through the code, with Atheris.
 
-`python tests/tools/covering.py SECONDS NAME FOLDER`; `make fuzz` runs it where Atheris installs. What is found is shown,
-and the exit code is not 0.
+`python tests/tools/covering.py SECONDS NAME FOLDER`; `make fuzz` runs it where Atheris installs. What is found is
+shown, and the exit code is not 0.
 """
 
 import contextlib
