@@ -122,9 +122,11 @@ check-wheel: wheel
 matrix: wheel
 	$(BIN)/python tests/tools/install_matrix.py dist/*.whl
 
-# The site, from docs/ and the docstrings of what is public: build/site/index.html. Reads without a server.
+# The site, from docs/, the docstrings of what is public, and a gallery of what the shipped studies' rules play, which takes
+# some minutes the first time: build/site/index.html. Reads without a server.
 docs: $(VENV)/.docs
 	rm -rf build/site
+	SDL_VIDEODRIVER=dummy $(BIN)/python -m llm_coop_envs.benchmarks.doc_pages.gallery build/gallery
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going -q -b html docs build/site
 	@echo "Open $(CURDIR)/build/site/index.html in a browser."
 
