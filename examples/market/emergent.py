@@ -40,7 +40,14 @@ def read_records(foreign: ForeignFolder) -> Records:
         RunError: a file is of another form or version.
     """
     games = [(name, _read_lines(foreign, name)) for name in foreign.find("auction_*.jsonl")]
-    settings = {"talkers": "all", "talk_mode": "simultaneous", "private_messages": 1, "message_length": 10_000}
+    rounds = games[0][1]["init"][0]["data"]["num_rounds"]
+    settings = {
+        "rounds": rounds,
+        "talkers": "all",
+        "talk_mode": "simultaneous",
+        "private_messages": 1,
+        "message_length": 10_000,
+    }
     arm = RecordedArm(name=ARM, title="sealed call market with talk", settings=settings)
     return Records(by=BY, arms=[arm], episodes=_read_games(foreign, games))
 
@@ -54,8 +61,8 @@ def _read_lines(foreign: ForeignFolder, name: str) -> Lines:
         by_type[line["type"]].append(line)
     for kind, shape in _SHAPES.items():
         foreign.check(name, by_type[kind], [shape])
-    if len(by_type["init"]) != 1 or not 1 <= by_type["init"][0]["data"]["num_rounds"] <= 8:
-        raise foreign.refuse(name, "is no game of up to 8 rounds")
+    if len(by_type["init"]) != 1 or not 1 <= by_type["init"][0]["data"]["num_rounds"] <= 100:
+        raise foreign.refuse(name, "is no game of up to 100 rounds")
     return by_type
 
 
