@@ -185,9 +185,10 @@ def _settings(kind: Any) -> tuple[Setting, ...]:
     own = [f for f in fields(kind) if f.init and f.name in vars(kind).get("__annotations__", {})]
     # What a scenario refuses is none of its settings.
     refused = {*PERCEPTION, "present"} - set(declared(kind, "changeable"))
-    refused |= set() if getattr(kind, "has_groups", False) else {"group_size", "matching"}
-    if not getattr(kind, "again", None) and getattr(kind, "stage_game", None) is ScenarioSettings.stage_game:
-        refused.add("mechanism")
+    if issubclass(kind, ScenarioSettings):
+        has_mechanisms = kind.again or kind.stage_game is not ScenarioSettings.stage_game
+        refused |= set() if has_mechanisms else {"mechanism"}
+        refused |= set() if kind.has_groups else {"group_size", "matching"}
     shared = [f for f in fields(kind) if f.init and f not in own and f.name not in refused]
     settings = []
     for f in (*own, *shared):
