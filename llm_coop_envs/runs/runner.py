@@ -7,7 +7,6 @@ import contextlib
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -85,11 +84,16 @@ class Outcome:
         failed = f"; {len(self.failed)} failed" if self.failed else ""
         return STOPPED, f"stopped: {far}{failed}"
 
+    def __repr__(self) -> str:
+        """The run, with the reason why it stopped and the episodes that failed, in at most twelve lines."""
+        return self.run.summary(*self._faults()).text()
+
     def _repr_html_(self) -> str:
-        """The run in a notebook, with the reason why it stopped and the episodes that failed."""
-        return self.run._repr_html_() + "".join(
-            f"<p>{escape(sentence)}</p>" for sentence in (self.why, *self.failed.values()) if sentence
-        )
+        """The same in a notebook."""
+        return self.run.summary(*self._faults()).html()
+
+    def _faults(self) -> list[str]:
+        return [sentence for sentence in (self.why, *self.failed.values()) if sentence]
 
 
 def run_study(

@@ -51,6 +51,7 @@ from llm_coop_envs.studies.players import asks_a_model, check_policy, may_learn
 from llm_coop_envs.studies.study_file import MAX_SEED, check_measures, read_conditions
 from llm_coop_envs.util.checks import suggestion
 from llm_coop_envs.util.paths import StrPath
+from llm_coop_envs.util.showing import Summary
 from llm_coop_envs.util.yaml_source import YamlNode, read_yaml, read_yaml_file, text_of
 from llm_coop_envs.version import PACKAGE_FOLDER
 
@@ -88,6 +89,28 @@ class Study:
     source: str = ""
     settles: tuple[str, ...] = ()
     primary: Primary | None = None
+
+    def summary(self) -> Summary:
+        """The study as terminals and notebooks show it."""
+        episodes = sum(len(condition.seeds) for condition in self.conditions)
+        return Summary(
+            title=f"{self.name}: {len(self.conditions)} conditions, {episodes} episodes",
+            facts=(self.description,),
+            head=("condition", "scenario", "players", "episodes"),
+            rows=[
+                [condition.name, condition.scenario, ", ".join(condition.policies), str(len(condition.seeds))]
+                for condition in self.conditions
+            ],
+            many="conditions",
+        )
+
+    def __repr__(self) -> str:
+        """The study in at most twelve lines."""
+        return self.summary().text()
+
+    def _repr_html_(self) -> str:
+        """The study in a notebook."""
+        return self.summary().html()
 
     @property
     def identity(self) -> dict[str, Any]:
