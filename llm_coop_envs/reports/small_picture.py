@@ -13,7 +13,7 @@ from html import escape
 from xml.etree.ElementTree import Element, SubElement, tostring
 
 from llm_coop_envs.core.scenario import PER_CENT
-from llm_coop_envs.reports.answer_parts import Answer, ArmValues
+from llm_coop_envs.reports.answer_parts import Answer, ArmValues, capitalise
 from llm_coop_envs.reports.page_parts import decimals_for, fixed
 from llm_coop_envs.reports.played import shorten
 
@@ -96,8 +96,8 @@ def picture_alone(answer: Answer) -> str:
     drawn = picture.replace("<svg ", f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" ', 1)
     drawn = drawn.replace(">", f"><style>{_STYLE}</style>", 1)
     data = base64.b64encode(drawn.encode()).decode()
-    text = f"{answer.topic}. {answer.noun}, {answer.unit or 'as numbers'}"
-    return f'<p>{escape(text)}<br><img alt="{escape(answer.sentence)}" src="data:image/svg+xml;base64,{data}"></p>'
+    text = escape(capitalise(answer.noun) + (f", {answer.unit}" if answer.unit else ""))
+    return f'<p>{text}<br><img alt="{escape(answer.sentence)}" src="data:image/svg+xml;base64,{data}"></p>'
 
 
 def _numbers(arm: ArmValues) -> list[float]:

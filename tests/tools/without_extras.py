@@ -1,0 +1,93 @@
+"""Commands as a fresh installation runs them, without any extra, or with some.
+
+    python tests/tools/without_extras.py COMMANDS.json
+
+reads a list of command lines, and for each prints the extras that it asks for, one after the other, each granted before
+the next try. Every try is a process of its own, in which the libraries of all other extras cannot be imported.
+"""
+
+import importlib.abc
+import json
+import os
+import re
+import sys
+import tempfile
+import tomllib
+
+from pathlib import Path
+
+PROJECT = Path(__file__).parents[2] / "pyproject.toml"
+ASKED = re.compile(r"needs the extra '([\w,-]+)'")
+#: What packages are imported as, where their name does not say it.
+MODULES = {"pygame-ce": "pygame", "python-docx": "docx", "imageio-ffmpeg": "imageio_ffmpeg", "inspect-ai": "inspect_ai"}
+
+
+def packages(extra, extras):
+    """The modules that an extra brings, those of other extras in it among them."""
+    for requirement in extras[extra]:
+        name = re.match(r"[\w-]+", requirement)[0]
+        if name == "llm-coop-envs":
+            for inner in re.search(r"\[(.*?)\]", requirement)[1].split(","):
+                yield from packages(inner, extras)
+        else:
+            yield MODULES.get(name, name.replace("-", "_"))
+
+
+class Absent(importlib.abc.MetaPathFinder):
+    """Finds that some modules are not installed."""
+
+    def __init__(self, modules):
+        self.modules = set(modules)
+
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in self.modules:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+        return None
+
+
+def run(arguments, absent):
+    """The output of a command in a process without some modules."""
+    with tempfile.TemporaryFile("w+") as file:
+        child = os.fork()
+        if not child:
+            os.dup2(file.fileno(), 1)
+            os.dup2(file.fileno(), 2)
+            sys.meta_path.insert(0, Absent(absent))
+            from llm_coop_envs.cli.main import main
+
+            sys.argv = ["llm-coop", *arguments]
+            try:
+                main()
+            finally:
+                sys.stdout.flush()
+                sys.stderr.flush()
+                os._exit(0)
+        os.waitpid(child, 0)
+        file.seek(0)
+        return file.read()
+
+
+def asks(arguments, extras):
+    """The extras that a command asks for until it asks for none, and its last output."""
+    everything = {module for extra in extras for module in packages(extra, extras)}
+    granted, asked = set(), []
+    while True:
+        output = run(arguments, everything - granted)
+        found = ASKED.search(output)
+        if found is None or found[1] in asked:
+            return asked, output
+        asked.append(found[1])
+        for extra in found[1].split(","):
+            granted |= set(packages(extra, extras))
+
+
+def main():
+    extras = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    extras = {name: extras[name] for name in extras if name not in ("all", "test", "docs", "dev")}
+    for arguments in json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")):
+        asked, output = asks(arguments, extras)
+        print(json.dumps([arguments, asked, output[-600:]]), flush=True)
+
+
+if __name__ == "__main__":
+    main()
