@@ -39,6 +39,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,7 @@ from llm_coop_envs.studies.families import Primary, comparisons, read_primary
 from llm_coop_envs.studies.players import asks_a_model, check_policy, may_learn
 from llm_coop_envs.studies.study_file import MAX_SEED, check_measures, read_conditions
 from llm_coop_envs.util.checks import suggestion
+from llm_coop_envs.util.extras import need_all
 from llm_coop_envs.util.paths import StrPath
 from llm_coop_envs.util.showing import Summary
 from llm_coop_envs.util.yaml_source import YamlNode, read_yaml, read_yaml_file, text_of
@@ -186,14 +188,22 @@ def check_players(study: Study) -> None:
     Raises:
         MissingExtra: something is not.
     """
-    for condition in study.conditions:
-        for player in condition.players:
-            try:
-                if may_learn(player.policy):
-                    check_policy(condition.scenario, player.policy, player.options)
-            except MissingExtra as error:
-                where = f"in the condition '{condition.name}' (--only plays others)"
-                raise MissingExtra(f"{error.what}, {where},", error.extra) from error
+    need_all(
+        *(
+            partial(_check_player, condition, player)
+            for condition in study.conditions
+            for player in condition.players
+            if may_learn(player.policy)
+        )
+    )
+
+
+def _check_player(condition: Condition, player: Player) -> None:
+    try:
+        check_policy(condition.scenario, player.policy, player.options)
+    except MissingExtra as error:
+        where = f"in the condition '{condition.name}' (--only plays others)"
+        raise MissingExtra(f"{error.what}, {where},", error.extra) from error
 
 
 def too_few_seeds(study: Study) -> str:

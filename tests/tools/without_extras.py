@@ -12,9 +12,9 @@ import os
 import re
 import sys
 import tempfile
-import tomllib
-
 from pathlib import Path
+
+import tomllib
 
 PROJECT = Path(__file__).parents[2] / "pyproject.toml"
 ASKED = re.compile(r"needs the extra '([\w,-]+)'")
