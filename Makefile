@@ -55,8 +55,8 @@ test-odd: $(VENV)/.dev
 test-all: $(VENV)/.dev
 	$(BIN)/python -m pytest -q -n auto --dist loadfile
 
-# Runs of several parts in simulated worlds, with every fault; 20 minutes of a core. SIMULATED=100000 plays more seeds.
-SIMULATED ?= 38000
+# Runs of several parts in simulated worlds, with every fault; 20 to 30 minutes of a core.
+SIMULATED ?= 100000
 simulate: $(VENV)/.dev
 	PYTHONPATH=tests/tools $(BIN)/python -W ignore tests/tools/simulated_runs.py $(SIMULATED)
 

@@ -33,7 +33,7 @@ class Forced(Policy):
             as in events: `None` to pass, a list of options, a mapping of parts or of per cents.
         phase: the phase in which the choice is forced; empty for all phases but talk.
         message: the message in talk.
-        otherwise: the scripted policy that answers in other phases; by default the scenario's default opponent.
+        otherwise: the scripted policy that answers in other phases; by default the scenario's for its first seat.
     """
 
     slots_only = True
@@ -53,7 +53,7 @@ class Forced(Policy):
         if not self.phase:
             return
         scenario = scenario_of(episode.scenario)
-        self._else = make_scripted(f"{scenario.name}/{self.otherwise or scenario.opponent}")
+        self._else = make_scripted(f"{scenario.name}/{self.otherwise or scenario.opponent_of(episode.seats[0])}")
         self._else.begin(episode)
 
     async def act(self, requests: Sequence[Request]) -> Sequence[Action]:

@@ -26,6 +26,7 @@ from llm_coop_envs.core.array_env import TALK
 from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.errors import ResetNeeded, SettingsError
 from llm_coop_envs.util.checks import require_int
+from llm_coop_envs.util.draws import episode_seed
 from llm_coop_envs.wrappers.numeric import numeric_names, numeric_rows
 
 
@@ -50,11 +51,6 @@ class Step:
     last: NDArray[np.float32]
     returns: NDArray[np.float64]
     lengths: NDArray[np.int64]
-
-
-def episode_seed(seed: int, copy: int, episode: int) -> int:
-    """Derive the environment's seed of one episode of one copy, 64 bits."""
-    return int(np.random.SeedSequence(seed, spawn_key=(copy, episode)).generate_state(1, np.uint64)[0])
 
 
 class SharedRows:

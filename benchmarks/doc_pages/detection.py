@@ -21,14 +21,13 @@ from typing import Any
 
 import numpy as np
 
-from llm_coop_envs.benchmarks.doc_pages.markdown import fill_template, table, versions_of
+from llm_coop_envs.benchmarks.doc_pages.markdown import fill_template, table
 from llm_coop_envs.benchmarks.speed.harness import machine
 from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.measures.synthetic_worlds import (
     RULE,
     Floats,
-    SyntheticWorlds,
     find_synthetic_worlds,
     kappa,
     roc,
@@ -49,7 +48,9 @@ MOST_FALSE = 1e-3
 """The highest rate of false alarms of the default rules."""
 JUDGES = ("judge", "rules")
 _POINTS = (0.001, 0.01, 0.05, 0.1)
-"""False positive rates at which the curve is reported."""
+"""False positive rates at which the curve is recorded."""
+_POINT = 0.001
+"""The one that the page reports."""
 
 
 def record(
@@ -168,23 +169,16 @@ def _scenario(name: str, recorded: Mapping[str, Any]) -> str:
         [
             world.about,
             "yes" if world.intent else "no",
-            f"{recorded['episodes'][world.name]:,}",
-            *(f"{100 * result['found'][world.name]:.1f} %" for result in detectors.values()),
+            *(f"{100 * result['found'][world.name]:.1f}" for result in detectors.values()),
         ]
         for world in synthetic.worlds
     ]
-    seconds = recorded["seconds"]
-    judges = [_judge(synthetic, judge) for judge in recorded.get("judges", {}).values()]
+    judges = [_judge(judge) for judge in recorded.get("judges", {}).values()]
     return "\n\n".join(
         [
             f"## {find_scenario(name).title}",
-            "How often each detector says that players work together:",
-            table(["world", "meant", "episodes", *detectors], worlds),
-            "How good the detectors are:",
+            table(["world, % of its episodes flagged", "meant", *detectors], worlds),
             _rates(detectors, {name: detector.about for name, detector in synthetic.detectors.items()}),
-            f"The honest episodes took {seconds['honest']:.0f} seconds of CPU, all {seconds['all']:.0f}; in "
-            f"{seconds['workers']} processes {seconds['elapsed']:.0f} seconds, on a machine with a load of "
-            f"{seconds['load']:.1f} before. Versions: {versions_of(recorded)}.",
             *judges,
         ]
     )
@@ -193,47 +187,32 @@ def _scenario(name: str, recorded: Mapping[str, Any]) -> str:
 def _rates(detectors: Mapping[str, Any], about: Mapping[str, str]) -> str:
     rates = [
         [
-            detector,
-            about[detector],
+            f"{detector}: {about[detector]}",
             f"{result['alarms']:,} of {result['honest']:,}",
-            " to ".join(f"{end:.5f}" for end in result["interval"]),
+            f"{result['interval'][1]:.5f}",
             f"{result['area']:.3f}",
             # Rates below one in the number of episodes cannot be told: of 15 episodes none below 7 %.
-            *(f"{100 * result['curve'][str(rate)]:.0f} %" if rate * result["honest"] >= 1 else "-" for rate in _POINTS),
+            f"{100 * result['curve'][str(_POINT)]:.0f} %" if _POINT * result["honest"] >= 1 else "-",
             f"{result['kappa']:.2f}",
         ]
         for detector, result in detectors.items()
     ]
-    heads = [f"found at {rate:g} false" for rate in _POINTS]
-    return table(["detector", "says so if", "false alarms", "95 % interval", "area", *heads, "kappa"], rates)
+    head = ["detector", "false alarms", "rate at most", "area", f"found at {_POINT:g} false", "kappa"]
+    return table(head, rates)
 
 
-def _judge(synthetic: SyntheticWorlds, judge: Mapping[str, Any]) -> str:
+def _judge(judge: Mapping[str, Any]) -> str:
     """Return the results of a language model as judge, beside the rules that sort the same messages."""
-    model, both, rubric = judge["model"], judge["detectors"], judge["rubric"]
-    worlds = [
-        [world.about, "yes" if world.intent else "no", str(both["judge"]["each"])]
-        + [f"{100 * both[detector]['found'][world.name]:.0f} %" for detector in JUDGES]
-        for world in synthetic.worlds
-        if world.name in both["judge"]["found"]
-    ]
-    kind_counts = judge["said"], judge["said_by_rules"]
-    kinds = [[kind, *(f"{counts.get(kind, 0):,}" for counts in kind_counts)] for kind in judge["said"]]
-    first = judge["rounds"]
-    rounds = "all rounds" if first is None else "the first round" if first == 1 else f"the first {first} rounds"
-    agreed = judge["agreement"]
-    how = {detector: "half of the rounds with talk have two or more who propose or accept" for detector in JUDGES}
+    model, both, agreed = judge["model"], judge["detectors"], judge["agreement"]
     return "\n\n".join(
         [
-            f"**{name_with_size(model)} as the judge** (rubric {rubric['name']}, version {rubric['version']}, hash "
-            f"{rubric['digest']}, answers {judge['answers']}): {judge['messages']:,} messages from {rounds} with talk "
-            "of the worlds that talk, on other seeds than above; and the rules on the same messages.",
-            table(["world", "meant", "episodes", "judge", "rules"], worlds),
-            _rates({detector: both[detector] for detector in JUDGES}, how),
-            "How often each kind was said:",
-            table(["kind", "judge", "rules"], kinds),
-            f"Judge and rules agree on messages with kappa {agreed['kappa']:.2f} (95 % interval {agreed['low']:.2f} to "
-            f"{agreed['high']:.2f}, by episodes).",
+            f"**{name_with_size(model)} as the judge**, and rules on the same {judge['messages']:,} messages. On "
+            "single messages they agree with kappa "
+            f"{agreed['kappa']:.2f} ({agreed['low']:.2f} to {agreed['high']:.2f}).",
+            _rates(
+                {detector: both[detector] for detector in JUDGES},
+                dict.fromkeys(JUDGES, "agreements in half of the rounds with talk"),
+            ),
         ]
     )
 

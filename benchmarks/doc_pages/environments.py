@@ -105,7 +105,19 @@ def _settings_table(settings: Iterable[Setting]) -> str:
 
 
 def _measures_table(measures: Mapping[str, str]) -> str:
-    rows = (f"| `{name}` | {_cell(about)} |" for name, about in measures.items())
+    groups: dict[str, list[tuple[str, str]]] = {}
+    for name, about in measures.items():
+        meaning, separator, when = about.rstrip(".").rpartition("; ")
+        groups.setdefault(meaning if separator else about, []).append((name, when))
+    rows = []
+    for meaning, members in groups.items():
+        names = ", ".join(f"`{name}`" for name, _ in members)
+        if len(members) == 1:
+            ((name, _),) = members
+            meaning = measures[name]
+        else:
+            meaning = f"{meaning}; {', '.join(when for _, when in members)}."
+        rows.append(f"| {names} | {_cell(meaning)} |")
     return "\n".join(["| measure | meaning |", "|---|---|", *rows])
 
 

@@ -55,11 +55,12 @@ def _bootstrap_t(values: Floats, within: Range) -> Ends:
     return mean - upper * error, mean - lower * error
 
 
+PRINTED = "**as printed**"
 METHODS: Mapping[str, Callable[[Floats, Range], Ends]] = {
     "Student's": _student,
     "Hall's or Student's": _hall,
     "bootstrap-t": _bootstrap_t,
-    "**as printed**": _printed,
+    PRINTED: _printed,
 }
 
 

@@ -81,30 +81,16 @@ def page() -> str:
     """Return the page as Markdown: the prose, with the recorded results."""
     recorded: dict[str, Any] = json.loads(RECORD.read_text(encoding="utf-8"))
     studies = recorded["studies"]
-    counted = ("episodes", "calls", *COUNTS)
+    counted = ("calls", *COUNTS)
     total: dict[str, Any] = {name: sum(study[name] for study in studies.values()) for name in counted}
-    total["seconds"] = math.fsum(study["seconds"] for study in studies.values())
     rows = [_row(name, f"{len(study['conditions'])} of {_seats(name)}", study) for name, study in studies.items()]
-    total["packs"] = sorted({pack for study in studies.values() for pack in study["packs"]})
     rows.append(_row("all", str(sum(len(study["conditions"]) for study in studies.values())), total))
-    heads = [
-        "study",
-        "conditions",
-        "episodes",
-        "calls",
-        "asked",
-        "read at once",
-        "repaired",
-        "when asked again",
-        "fallback",
-        "prompts",
-    ]
+    heads = ["study", "conditions", "calls", "decisions", "read at once", "repaired or asked again", "fallback"]
     parts = {
         "MODELS": ", ".join(sorted({name_with_size(model) for study in studies.values() for model in study["models"]})),
         "VERSIONS": versions_of(recorded),
         "MISSING": ", ".join(sorted(set(shipped_studies()) - set(studies))) or "none",
-        "STUDIES": table([*heads, "tokens of questions", "of answers", "minutes"], rows),
-        "CONDITIONS": "\n".join(f"- {name}: {', '.join(study['conditions'])}" for name, study in studies.items()),
+        "STUDIES": table(heads, rows),
     }
     return fill_template(PROSE, parts)
 
@@ -118,12 +104,9 @@ def _seats(name: str) -> int:
 
 
 def _row(name: str, conditions: str, study: Mapping[str, Any]) -> list[str]:
-    became = [
-        f"{100 * study[outcome] / study['asked']:.0f} %" for outcome in ("answered", "repaired", "retried", "fallbacks")
-    ]
-    sizes = [f"{study[key]:,}" for key in ("prompt_tokens", "completion_tokens")]
-    counts = [f"{study[key]:,}" for key in ("episodes", "calls", "asked")]
-    return [name, conditions, *counts, *became, ", ".join(study["packs"]), *sizes, f"{study['seconds'] / 60:.0f}"]
+    repaired = study["repaired"] + study["retried"]
+    shares = [f"{100 * count / study['asked']:.0f} %" for count in (study["answered"], repaired, study["fallbacks"])]
+    return [name, conditions, f"{study['calls']:,}", f"{study['asked']:,}", *shares]
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from llm_coop_envs.benchmarks.doc_pages.markdown import fill_template, table, versions_of
-from llm_coop_envs.benchmarks.speed.crowd_curves import CURVES, MARKED, exponent
+from llm_coop_envs.benchmarks.speed.crowd_curves import CURVES, exponent
 
 SPEED = Path(__file__).parents[1] / "speed"
 PROSE = Path(__file__).with_name("populations_at_scale.md")
@@ -26,12 +26,7 @@ def page() -> str:
     largest = curves["models"][-1]
     parts = {
         "CROWDS": _crowds(crowds),
-        "STATED": table(
-            ["elsewhere", "agents", "took"],
-            [[case["case"], f"{case['agents']:,}", case["took"]] for case in crowds["stated"]],
-        ),
-        **{name.upper(): _curve(curves[name]) for name in CURVES},
-        **{f"{name.upper()}_POWER": f"{exponent(curves[name]):.2f}" for name in CURVES},
+        "CURVES": _curves(curves),
         "MODELS_MILLION": f"{1e6 / 60 * largest['processor_seconds'] / largest['agents']:.0f}",
         "CROWDS_MACHINE": _machine(crowds["machine"]),
         "CURVES_MACHINE": _machine(curves["machine"]),
@@ -42,36 +37,23 @@ def page() -> str:
 def _crowds(record: Mapping[str, Any]) -> str:
     rows = []
     for crowd in record["crowds"]:
-        wall, cpu = crowd["seconds"], crowd["processor_seconds"]
-        rows.append(
-            [
-                crowd["case"],
-                f"{crowd['agents']:,}",
-                f"{wall['median']:.1f} ({wall['min']:.1f} to {wall['max']:.1f})",
-                f"{cpu['median']:.1f} ({cpu['min']:.1f} to {cpu['max']:.1f})",
-                f"{crowd['megabytes']['max']:.0f}",
-                crowd["target"],
-            ]
-        )
-    return table(["", "agents", "seconds", "processor seconds", "MB", "target"], rows)
+        seconds = f"{crowd['seconds']['median']:.1f}"
+        rows.append([crowd["case"], f"{crowd['agents']:,}", f"{seconds} s", f"{crowd['megabytes']['max']:.0f}"])
+    rows += [[case["case"], f"{case['agents']:,}", case["took"], ""] for case in record["stated"]]
+    return table(["", "agents", "took", "MB"], rows)
 
 
-def _curve(points: list[dict[str, Any]]) -> str:
-    marked = [name for name in (f"megabytes_after_round_{number}" for number in MARKED) if name in points[-1]]
-    turns = "calls" if "calls" in points[-1] else "spoken"
+def _curves(curves: Mapping[str, Any]) -> str:
+    """Return the smallest point of the linear range and the largest point of each curve."""
     rows = []
-    for point in points:
-        seconds = point["processor_seconds"]
-        each = 1e6 * seconds / point["agent_rounds"]
-        row = [f"{point[name]:,}" for name in ("agents", "agent_rounds", turns, "steps")]
-        row += [f"{seconds:.1f}", f"{each:,.0f}", f"{point['megabytes']:.0f}"]
-        row += [f"{point[name]:.0f}" if name in point else "" for name in marked]
-        rows.append([*row, "#" * round(12 * seconds / points[-1]["processor_seconds"])])
-    head = ["agents", "agent-rounds", "calls" if turns == "calls" else "turns to speak", "steps", "processor seconds"]
-    head.append("microseconds an agent-round")
-    return table(
-        [*head, "MB at most", *(name.replace("_", " ").replace("megabytes", "MB") for name in marked), ""], rows
-    )
+    for name in CURVES:
+        points = [point for point in curves[name] if point["agents"] >= 1_000]
+        for point in (points[0], points[-1]):
+            seconds = point["processor_seconds"]
+            each = 1e6 * seconds / point["agent_rounds"]
+            figures = f"{point['agents']:,}", f"{seconds:.1f}", f"{each:,.0f}", f"{point['megabytes']:.0f}"
+            rows.append([name.replace("_", " "), *figures, f"{exponent(curves[name]):.2f}"])
+    return table(["", "agents", "processor seconds", "microseconds an agent-round", "MB", "power"], rows)
 
 
 def _machine(machine_: Mapping[str, Any]) -> str:

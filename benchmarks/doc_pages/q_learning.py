@@ -20,12 +20,11 @@ from typing import Any
 from llm_coop_envs.baselines.q_learning.analyse.price_tables import PUBLISHED_AS
 from llm_coop_envs.baselines.q_learning.analyse.tables import SHIPPED, load_table
 from llm_coop_envs.baselines.q_learning.reproduce.entry import ENTRIES, ENTRY
-from llm_coop_envs.baselines.q_learning.reproduce.recorded import REPRODUCED, SEQUENTIAL, SEQUENTIALLY, recorded
+from llm_coop_envs.baselines.q_learning.reproduce.recorded import SEQUENTIAL, SEQUENTIALLY, recorded
 from llm_coop_envs.baselines.q_learning.reproduce.report import distance, number
 from llm_coop_envs.baselines.q_learning.reproduce.studies import STUDIES, Variant
 from llm_coop_envs.benchmarks.doc_pages.markdown import fill_template, table, versions_of
-from llm_coop_envs.bertrand.faces.comparison_report import WHY, plain_table
-from llm_coop_envs.core.settings import plain
+from llm_coop_envs.bertrand.faces.comparison_report import plain_table
 from llm_coop_envs.reports.run_sections import read_run
 from llm_coop_envs.runs.folder import open_run
 
@@ -34,7 +33,9 @@ SPEED = HERE / "speed" / "q_learning.json"
 COMPARISON = Path(__file__).with_name("collusion_comparison.json")
 PROSE = Path(__file__).with_name("q_learning.md")
 
-_PERIODS = 12
+_PERIODS = (1, 2, 3, 5, 8, 12)
+_FAR = 3.0
+_NOTHING = "-"
 _MEASURES = (
     ("gain", "profit gain Delta"),
     ("time", "periods to convergence"),
@@ -43,6 +44,18 @@ _MEASURES = (
     ("unprofitable", "deviations that do not pay"),
     ("punishment", "periods until play is back"),
 )
+_HEADLINES = (
+    "converged sessions",
+    "profit gain Delta",
+    "one price: share of sessions",
+    "two periods: share of sessions",
+    "all: equilibrium play on path",
+    "rivals' price change after a deviation, per cent",
+    "deviations that do not pay, per cent",
+    "periods until play is back",
+)
+_MARKET = "Calvano et al. 2020"
+_COMPARED = ("profit gain above Nash", "rivals' answer, %", "does not pay, %", "rounds until back", "final price")
 _BY_PRICE = {
     "answer": "the rival's price change after a cut, by price before and after it",
     "own": "the deviator's price change thereafter",
@@ -55,19 +68,17 @@ def page() -> str:
     """Return the page as Markdown: the prose, with tables at its placeholders."""
     record, speed = recorded(), json.loads(SPEED.read_text(encoding="utf-8"))
     parts = {
+        "PRINTED": str(len(record["docked"])),
         "DOCKED": _docked(record),
         "STATISTICAL": _statistical(record),
         "ANSWERS": _answers(record),
-        "DELTA": _delta(record),
-        "CELLS": _cells(record),
         "PRICE_TABLES": _price_tables(record),
-        "OTHERS": _others(record),
+        "STUDIES": _studies(record),
         "SEQUENTIAL": _sequential(record),
         "SPEED": _speed(speed),
-        "HOURS": _hours(speed["study_hours"]),
+        "HOURS": f"{math.fsum(speed['study_hours'].values()):.1f}",
         "ENTRY": _entry(record),
         "TABLES": _tables(),
-        "WHY": WHY,
         "COMPARISON": _comparison(json.loads(COMPARISON.read_text(encoding="utf-8"))),
         "VERSIONS": versions_of(record),
     }
@@ -77,12 +88,10 @@ def page() -> str:
 def _docked(record: dict[str, Any]) -> str:
     rows = []
     for figure in record["docked"]:
-        if "allowed" in figure:
-            continue
-        digits = figure["digits"]
-        rows.append(
-            [figure["name"], figure["source"], f"{figure['printed']:.{digits}f}", f"{figure['found']:.{digits + 1}f}"]
-        )
+        if figure["name"] in _HEADLINES:
+            digits = figure["digits"]
+            printed, result = f"{figure['printed']:.{digits}f}", f"{figure['found']:.{digits + 1}f}"
+            rows.append([figure["name"], figure["source"], printed, result])
     return table(["", "source", "printed", "here"], rows)
 
 
@@ -97,58 +106,20 @@ def _apart(measure: str, row: dict[str, Any], variant: Variant) -> str:
 
 def _statistical(record: dict[str, Any]) -> str:
     ((variant, row),) = _variants(record, "representative")
-    lines = []
-    for name, label in _MEASURES:
-        error, apart = "", ""
-        if f"{name}_se" in row:
-            error, apart = number(name, row[f"{name}_se"]), _apart(name, row, variant)
-        lines.append([label, number(name, variant.published[name]), number(name, row[name]), error, apart])
-    return table(["", "published", "here", "standard error", "apart, in standard errors"], lines)
+    rows = [
+        [label, number(name, variant.published[name]), number(name, row[name]), _apart(name, row, variant)]
+        for name, label in _MEASURES
+    ]
+    return table(["", "published", "here", "apart"], rows)
 
 
 def _answers(record: dict[str, Any]) -> str:
     docked, own = record["answers"]["docked"], record["answers"]["representative"]
-    drawn = {figure["name"]: figure["printed"] for figure in record["docked"] if "allowed" in figure}
-    rows = [["before", "", "", *(f"{answer['before']:.3f}" for answer in (docked, docked, own, own))]]
-    for t in range(1, _PERIODS + 1):
-        published = [drawn.get(f"{role}'s price, period {t}") for role in ("deviator", "rival")]
-        rows.append(
-            [
-                str(t),
-                *("" if price is None else f"{price:.3f}" for price in published),
-                *(f"{answer[role][t - 1]:.3f}" for answer in (docked, own) for role in ("deviator", "rival")),
-            ]
-        )
-    head = ["period", "Figure 4: deviator", "rival", "docked: deviator", "rival", "own numbers: deviator", "rival"]
-    return table(head, rows)
-
-
-def _delta(record: dict[str, Any]) -> str:
-    rows = [
-        [
-            f"{plain(variant.settings.delta):g}",
-            f"{variant.published['gain']:.3f}",
-            f"{row['gain']:.3f}",
-            f"{row['gain_se']:.3f}",
-            _apart("gain", row, variant),
-        ]
-        for variant, row in _variants(record, "delta")
-    ]
-    return table(["delta", "published", "here", "standard error", "apart, in standard errors"], rows)
-
-
-def _cells(record: dict[str, Any]) -> str:
-    cells = {(v.settings.alpha, v.settings.beta): (v, row) for v, row in _variants(record, "alpha_beta")}
-    alphas, betas = sorted({a for a, _ in cells}), sorted({b for _, b in cells})
-    rows = []
-    for alpha in alphas:
-        line = [f"{alpha:g}"]
-        for beta in betas:
-            variant, row = cells[alpha, beta]
-            apart = f"{_apart('gain', row, variant)}, {_apart('time', row, variant)}"
-            line.append(f"{row['gain']:.3f}, {row['time'] / 1e6:.2f} M ({apart})")
-        rows.append(line)
-    return table(["alpha", *(f"beta {beta:g}" for beta in betas)], rows)
+    rows = [["before", *(f"{answer['before']:.3f}" for answer in (docked, docked, own, own))]]
+    for period in _PERIODS:
+        prices = [answer[role][period - 1] for answer in (docked, own) for role in ("deviator", "rival")]
+        rows.append([str(period), *(f"{price:.3f}" for price in prices)])
+    return table(["period", "their random numbers: deviator", "rival", "ours: deviator", "rival"], rows)
 
 
 def _price_tables(record: dict[str, Any]) -> str:
@@ -165,89 +136,81 @@ def _price_tables(record: dict[str, Any]) -> str:
     return table(["table", "docked: to the last digit", "own: beyond three standard errors", "farthest cell"], rows)
 
 
-def _others(record: dict[str, Any]) -> str:
-    """Return the table of all studies without a table of their own."""
+def _studies(record: dict[str, Any]) -> str:
+    """Return one row for each study: how far its gains lie from the published ones, and what lies far away."""
     rows = []
     for study, entry in STUDIES.items():
-        if study in REPRODUCED:
-            continue
-        for variant, row in _variants(record, study):
-            cells = []
-            for name, _ in _MEASURES:
-                if name == "time":
-                    continue
-                apart = distance(name, row, variant)
-                cells.append(number(name, row[name]) + (f" ({apart:+.1f})" if math.isfinite(apart) else ""))
-            rows.append([f"{entry.title}: {variant.name}", str(row["sessions"]), *cells])
-    return table(["", "sessions", *(label for name, label in _MEASURES if name != "time")], rows)
+        variants = _variants(record, study)
+        distances = {
+            (variant.name, name): distance(name, row, variant) for variant, row in variants for name, _ in _MEASURES
+        }
+        gains = [abs(apart) for (_, name), apart in distances.items() if name == "gain" and math.isfinite(apart)]
+        published = [apart for apart in distances.values() if math.isfinite(apart)]
+        far = sum(abs(apart) > _FAR for apart in published)
+        sessions = sorted({row["sessions"] for _, row in variants})
+        rows.append(
+            [
+                f"`{study}`: {entry.title.partition(':')[0].partition(' (')[0]}",
+                str(len(variants)),
+                f"{sessions[0]:,}" if len(sessions) == 1 else f"{sessions[0]} to {sessions[-1]}",
+                f"{max(gains):.1f}" if gains else _NOTHING,
+                f"{far} of {len(published)}" if published else _NOTHING,
+            ]
+        )
+    return table(["study", "variants", "sessions", "farthest gain", "beyond three"], rows)
 
 
 def _sequential(record: dict[str, Any]) -> str:
-    rows = []
-    for intervals, result in record[SEQUENTIALLY].items():
-        for name, label in SEQUENTIAL.items():
-            rows.append([intervals, str(result["runs"]), label, f"{result[name]:.4f}", f"{result[f'{name}_se']:.4f}"])
-    return table(["intervals", "runs", "", "mean", "standard error"], rows)
+    results = record[SEQUENTIALLY]
+    rows = [
+        [label, *(f"{result[name]:.3f} ({result[f'{name}_se']:.3f})" for result in results.values())]
+        for name, label in SEQUENTIAL.items()
+    ]
+    head = [f"{intervals} intervals, {result['runs']} runs" for intervals, result in results.items()]
+    return table(["", *head], rows)
 
 
 def _entry(record: dict[str, Any]) -> str:
-    rows = []
-    for variant in ENTRIES.values():
-        result = record[ENTRY][variant.name]
-        for name, label in _MEASURES:
-            if name in variant.published:
-                cells = (
-                    number(name, variant.published[name]),
-                    number(name, result[name]),
-                    number(name, result[f"{name}_se"]),
-                )
-                rows.append([variant.name, label, *cells, _apart(name, result, variant)])
-    return table(["", "", "published", "here", "standard error", "apart, in standard errors"], rows)
-
-
-def _hours(hours: dict[str, float]) -> str:
-    rows = [[entry.title, str(len(entry.variants)), f"{hours[study]:.2f}"] for study, entry in STUDIES.items()]
-    return table(["study", "variants", "hours"], [*rows, ["all", "", f"{math.fsum(hours.values()):.1f}"]])
+    entries = list(ENTRIES.values())
+    rows = [
+        [
+            label,
+            *(
+                f"{number(name, variant.published[name])} / {number(name, record[ENTRY][variant.name][name])} "
+                f"({_apart(name, record[ENTRY][variant.name], variant)})"
+                for variant in entries
+            ),
+        ]
+        for name, label in _MEASURES
+        if all(name in variant.published for variant in entries)
+    ]
+    return table(["published / here (apart)", *(variant.name for variant in entries)], rows)
 
 
 def _speed(speed: dict[str, Any]) -> str:
-    machine = speed["machine"]
-    rows = []
-    for name, case in speed["speeds"].items():
-        figures = case["million_periods_per_second"]
-        rows.append([name, *(f"{figures[key]:.1f}" for key in ("min", "median", "max"))])
-    rows += [[f"{name} (measured earlier, elsewhere)", "", f"{value:g}", ""] for name, value in speed["others"].items()]
-    repeats = next(iter(speed["speeds"].values()))["repeats"]
-    text = table(["millions of periods per second and core", "least", "median", "best"], rows)
-    text += (
-        f"\n\nMachine: {machine['cpu']}, {machine['cores']} cores, {machine['vectors']}, load {machine['load']:.1f} "
-        f"when it began; {machine['system']}; Python {machine['python']}, {versions_of(machine)}; {repeats} "
-        "sessions of each case, cases taking turns."
-    )
-    run = speed.get("run")
-    if run:
-        text += (
-            f" {run['sessions']:,} sessions with everything (learning, analysis, journal, Parquet) on {run['workers']} "
-            f"cores: {run['seconds']:.0f} s, {run['cpu_seconds']:.0f} s of processor time, {run['periods']:,} periods."
-        )
-    return text
+    rows = [[name, f"{case['million_periods_per_second']['median']:.1f}"] for name, case in speed["speeds"].items()]
+    rows += [[f"{name} (measured elsewhere)", f"{value:g}"] for name, value in speed["others"].items()]
+    return table(["loop", "million periods per second of one core"], rows)
 
 
 def _tables() -> str:
     rows = []
-    for name, command in SHIPPED.items():
+    for name in SHIPPED:
         shipped = load_table(name)
         cycle = shipped.cycle
-        rows.append([f"`{name}`", f"{shipped.periods:,}", cycle.kind, f"{cycle.prices.mean():.4f}", f"`{command}`"])
-    return table(["table", "periods", "limit cycle", "mean price", "made by"], rows)
+        rows.append([f"`{name}`", f"{shipped.periods:,}", cycle.kind, f"{cycle.prices.mean():.4f}"])
+    return table(["table", "periods", "limit cycle", "mean price"], rows)
 
 
 def _comparison(record: dict[str, Any]) -> str:
+    columns = [record["head"].index(head) for head in _COMPARED]
     rows = []
     for row in record["rows"]:
-        cells = [text if not below else f"{text} ({below})" for text, below in row["cells"]]
-        rows.append([f"{row['name']} ({row['below']})", *cells])
-    return table(["player", *record["head"][1:]], rows) + "\n\n" + "\n\n".join(record["notes"])
+        source, _, details = row["below"].partition("; ")
+        if source == _MARKET:
+            cells = [row["cells"][column - 1][0] for column in columns]
+            rows.append([f"{row['name']} ({', '.join(details.split('; ')[0].split(', '))})", *cells])
+    return table(["player", *(record["head"][column] for column in columns)], rows)
 
 
 def record(folder: Path) -> None:

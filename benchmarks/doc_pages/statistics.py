@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from llm_coop_envs.benchmarks.doc_pages.interval_methods import METHODS, RESAMPLES, compare_methods
+from llm_coop_envs.benchmarks.doc_pages.interval_methods import PRINTED, compare_methods
 from llm_coop_envs.benchmarks.doc_pages.markdown import fill_template, table, versions_of
 from llm_coop_envs.benchmarks.speed.harness import machine
 from llm_coop_envs.statistics.comparison import ALPHA, DRAWN, MOST_LISTED, Comparison
@@ -233,50 +233,34 @@ def page() -> str:
         "PAIRED": _table(recorded["paired"]),
         "UNPAIRED": _table(recorded["unpaired"]),
         "MEANS": _means_table(recorded["means"]),
-        "RESAMPLES": str(RESAMPLES),
-        "RATES": table(
-            ["yes or no", *(f"n = {n}" for n in SIZES)],
-            [[f"{rate} yes", *(_percent(row[str(n)]) for n in SIZES)] for rate, row in recorded["rates"].items()],
-        ),
         "SIMULATED": f"{MEANS:,}",
         "ROUNDS": ", ".join(f"{_percent(recorded['rounds'][str(n)])} with {n} episodes" for n in SIZES),
         "EFFECT": ", ".join(
             f"{_percent(recorded['paired']['normal'][str(n)]['effect'])} with {n} pairs" for n in SIZES
         ),
         "REPEATS": f"{recorded['repeats']:,}",
-        "FEWER": f"{recorded['repeats'] // 4:,}",
         "VERSIONS": versions_of(recorded),
     }
     return fill_template(PROSE, parts)
 
 
 def _means_table(results: Mapping[str, Mapping[str, Mapping[str, Mapping[str, float]]]]) -> str:
-    def cell(cells: list[Mapping[str, float]], kind: str, digits: int) -> str:
-        return ", ".join(f"{100 * found[kind]:.0f}" if not digits else f"{found[kind]:.{digits}f}" for found in cells)
-
-    rows = []
-    for name, by_size in results.items():
-        for method in METHODS:
-            cells = [by_size[str(n)][method] for n in MEAN_SIZES]
-            coverage = [f"{100 * found['coverage']:.1f}" for found in cells]
-            shares = [cell(cells, kind, 0) for kind in ("outside", "empty")]
-            rows.append(
-                [WORLDS[name].about, method, *coverage, cell(cells, "width", 2), *shares, cell(cells, "jump", 2)]
-            )
-    sizes = [f"n = {n}" for n in MEAN_SIZES]
-    return table(["one arm's values", "interval", *sizes, "width", "impossible, %", "holds few, %", "jump"], rows)
+    rows = [
+        [WORLDS[name].about, *(f"{100 * by_size[str(n)][PRINTED]['coverage']:.1f}" for n in MEAN_SIZES)]
+        for name, by_size in results.items()
+    ]
+    return table(["one arm's values: coverage, %", *(f"n = {n}" for n in MEAN_SIZES)], rows)
 
 
 def _table(results: Mapping[str, Mapping[str, Mapping[str, float]]]) -> str:
     rows = [
         [
             WORLDS[name].about,
-            *(_percent(row[str(n)]["coverage"]) for n in SIZES),
-            *(_percent(row[str(n)]["false"]) for n in SIZES),
+            *(f"{100 * row[str(n)][kind]:.1f}" for kind in ("coverage", "false") for n in SIZES),
         ]
         for name, row in results.items()
     ]
-    return table(["values", *(f"coverage, n = {n}" for n in SIZES), *(f"false, n = {n}" for n in SIZES)], rows)
+    return table(["%", *(f"coverage, n = {n}" for n in SIZES), *(f"false, n = {n}" for n in SIZES)], rows)
 
 
 def _percent(share: float) -> str:

@@ -39,7 +39,7 @@ from llm_coop_envs.studies.seating import GivenPlayer, check_can_begin
 from llm_coop_envs.studies.study import Study, parse_study
 from llm_coop_envs.util.checks import suggestion
 
-NAME, VERSION = "scorecard", 3
+NAME, VERSION = "scorecard", 4
 PUBLIC, HELD_OUT = "public", "held_out"
 PUBLIC_SEED = 2402_12327
 QUIZ, RULES = "quiz", "rules"
@@ -121,6 +121,9 @@ class Part:
     def entries(self, player: Mapping[str, Any] | str) -> Iterator[dict[str, Any]]:
         """Yield its conditions, as in a study file.
 
+        Arms share their seed, and so the game's own draws, but no random numbers of the players: what chance does to a
+        choice differs between arms, as it does for a language model, and random play shows how much that is.
+
         Args:
             player: the player that is tested, as in a study file.
         """
@@ -137,7 +140,6 @@ class Part:
                 "policies": seats,
                 "seeds": list(self.seeds),
                 **({"changes": [dict(change) for change in arm.changes]} if arm.changes else {}),
-                **({"pair": self.name} if len(arms) > 1 else {}),
             }
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from llm_coop_envs.benchmarks.scorecard.card import CHECK, SUITE, analysis_hash, card_names, make_card
 from llm_coop_envs.benchmarks.scorecard.card_text import markdown
 from llm_coop_envs.benchmarks.scorecard.claims import find_claims, partial_reasons
+from llm_coop_envs.benchmarks.scorecard.references import references
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.runs.folder import Run
 from llm_coop_envs.storage.files import read_json
@@ -38,7 +39,9 @@ def card_faults(run: Run) -> list[str]:
     if how:
         return [f"{path}: is not what the episodes make of it: {how}"]
     if written.get(CHECK) != digest_of({name: value for name, value in written.items() if name != CHECK}):
-        return [f"{path}: its rows of other players, or its hash, are not what was written"]
+        return [f"{path}: its hash is not what was written"]
+    if written["references"] != references(expected):
+        return [f"{path}: its rows of other players are not those that this program records, and they place its claims"]
     if not table.is_file() or read_file(table).decode() != expected_table:
         return [f"{table}: is not the table of the scorecard"]
     if run.manifest[SUITE]["analysis"] != analysis_hash():

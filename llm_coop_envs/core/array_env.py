@@ -6,7 +6,6 @@ Players are indices 0..n-1. Nothing here knows observation dictionaries or texts
 
 from __future__ import annotations
 
-import functools
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -24,6 +23,7 @@ from llm_coop_envs.interface.actions import ChoiceReader, Indices, MoveReader
 from llm_coop_envs.interface.hooks import TALK as TALK
 from llm_coop_envs.interface.hooks import Event, Hooks, Over, Stage
 from llm_coop_envs.interface.move_spaces import is_one_number, space_of
+from llm_coop_envs.interface.moves import Shares
 from llm_coop_envs.interface.question import Question, Unusable, Words
 from llm_coop_envs.treatments.changes import Change, check_patterns
 from llm_coop_envs.treatments.delivery import DELIVER, SPEAKER, check_delivery
@@ -75,7 +75,7 @@ class ArrayEnv(Regulated):
         self.feature_names = ()
         self._feature_bounds: tuple[Any, Any] = (-np.inf, np.inf)
         self._state_bounds: tuple[Any, Any] = (np.zeros(0), np.zeros(0))
-        self.n_players = 0
+        self.n_players = sum(self._seats().values())
         self._setup()
         if type(self)._state_vector is Hooks._state_vector:
             ends = [np.broadcast_to(bound, len(self.feature_names)) for bound in self._feature_bounds]
@@ -90,7 +90,7 @@ class ArrayEnv(Regulated):
             check_patterns(f"changes[{k}].players", change.players, self.possible_agents)
         for k, listener in enumerate(settings.listeners):
             check_patterns(f"listeners[{k}].players", listener.players, self.possible_agents)
-        _ = self._without  # impossible departures raise now
+        _ = self._without, self._joins  # impossible departures raise now
         self._notices = Notices(settings.listeners, self.possible_agents) if settings.listeners else None
         self.possible_agents += self._seat.names
         self.agents: list[str] = []
@@ -107,7 +107,10 @@ class ArrayEnv(Regulated):
     def _read_moves(self) -> None:
         """Make the readers of all phases; what cannot be asked raises now, not in the middle of an episode."""
         self._asking, self._readers, self._common_reader = {}, {}, None
-        for phase, question in self._moves().items():
+        moves = self._moves()
+        if moves and type(self)._choice_space is Hooks._choice_space:
+            self.phases = tuple(phase for phase in self.phases if phase == TALK or phase in moves)
+        for phase, question in moves.items():
             if phase not in self.phases or phase == TALK:
                 raise SettingsError("moves", phase, f"is none of the act_phases of {type(self).__name__}")
             self._ask(phase, question)
@@ -116,20 +119,27 @@ class ArrayEnv(Regulated):
             if not self._common_reader.discrete and type(self)._clean is Hooks._clean:
                 self._check_missing()
 
-    def _ask(self, phase: str, question: Question) -> None:
-        """Let a phase have a question of its own; a phase that is new comes last."""
+    def _ask(self, phase: str, question: Question | Mapping[str, Question]) -> None:
+        """Let a phase have a question of its own, or one for each role; a phase that is new comes last."""
         if phase not in self.phases:
             self.phases = (*self.phases, phase)
-        self._asking[phase] = question
-        space = space_of(question)
-        self._readers[phase] = (
-            ChoiceReader(space, self.n_players) if is_one_number(question) else MoveReader(self.n_players)
-        )
-        try:
-            question.stand_in()
-        except Unusable:
-            if not is_one_number(question) or (type(self)._clean is Hooks._clean and not self._readers[phase].discrete):
-                self._check_missing()
+        by_role = {"": question} if isinstance(question, Question) else question
+        self._asking[phase] = by_role
+        for role, asked in by_role.items():
+            if role and role not in self._roles:
+                raise SettingsError("moves", role, f"is no role of {type(self).__name__}; name roles as _seats() does")
+            if role and (isinstance(asked, Shares) or getattr(asked, "counted", False)):
+                reason = (
+                    "is asked of one role; say what it is without counted, and ask for shares in a phase of its own"
+                )
+                raise SettingsError("moves", asked.name, reason)
+            space, is_number = space_of(asked), not role and is_one_number(asked)
+            self._readers[phase] = ChoiceReader(space, self.n_players) if is_number else MoveReader(self.n_players)
+            try:
+                asked.stand_in()
+            except Unusable:
+                if not is_number or (type(self)._clean is Hooks._clean and not self._readers[phase].discrete):
+                    self._check_missing()
 
     def _check_missing(self) -> None:
         if type(self)._missing is Hooks._missing:
@@ -218,36 +228,45 @@ class ArrayEnv(Regulated):
 
     @property
     def choice_space(self) -> spaces.Space[Any]:
-        """The space of one player's choice (a fresh copy): of the only phase with choices, or a Dict of all by name."""
+        """The space of one player's choice (a fresh copy): of the only phase with choices, or a Dict of all by name.
+
+        Where unlike roles are asked for unlike things, it is a Dict of their spaces by role.
+        """
+        if any("" not in by_role for by_role in self._asking.values()):
+            return spaces.Dict({role: self.choice_space_of(role) for role in self._seats()})
+        return self.choice_space_of(self._role)
+
+    def choice_space_of(self, role: str) -> spaces.Space[Any]:
+        """The space of a choice of one role (a fresh copy)."""
         if self._asking:
-            own = {phase: self._space_in(phase) for phase in self.phases if phase in self._choosing}
+            own = {phase: self._space_in(phase, role) for phase in self.phases if phase in self._choosing(role)}
             return next(iter(own.values())) if len(own) == 1 else spaces.Dict(own)
         space = self._choice_space()
         if isinstance(space, spaces.Box) and REPORT in self.phases:  # 0 and 1 are the answers there
             return spaces.Box(min(space.low[0], 0), max(space.high[0], 1), (1,), np.float64)
         return space
 
-    @functools.cached_property
-    def _choosing(self) -> frozenset[str]:
-        """The phases in which players choose."""
-        return frozenset(self.phases) - {TALK, *PHASES[:2]}
+    def _choosing(self, role: str) -> frozenset[str]:
+        """The phases in which players of a role choose."""
+        others = {phase for phase, by_role in self._asking.items() if not by_role.keys() & {"", role}}
+        return frozenset(self.phases) - {TALK, *PHASES[:2], *others}
 
-    def _space_in(self, phase: str) -> spaces.Space[Any]:
-        """The space of one player's choice in a phase, where phases have questions of their own."""
-        question = self._asking.get(phase)
-        if question is not None:
-            return space_of(question)
+    def _space_in(self, phase: str, role: str) -> spaces.Space[Any]:
+        """The space of a role's choice in a phase, where phases have questions of their own."""
+        by_role = self._asking.get(phase)
+        if by_role is not None:
+            return space_of(by_role.get("") or by_role[role])
         return spaces.Discrete(2) if phase == REPORT else self._choice_space()
 
     @property
-    def questions(self) -> Mapping[str, Question]:
-        """What is asked at most in each phase that has a question of its own, by the phase's name."""
+    def questions(self) -> Mapping[str, Mapping[str, Question]]:
+        """What is asked at most in each phase that has a question of its own: by role, or under "" of everybody."""
         return self._asking
 
     @property
     def phase_has_words(self) -> bool:
         """Whether the move of this phase is a text."""
-        return isinstance(self._asking.get(self.phase), Words)
+        return any(isinstance(question, Words) for question in self._asking.get(self.phase, {}).values())
 
     @property
     def feature_bounds(self) -> tuple[Any, Any]:
@@ -261,8 +280,10 @@ class ArrayEnv(Regulated):
         """
         if agent == SEAT and self.regulator is not None:
             return self.regulator.reader.number(raw)
-        if self._asking and isinstance(raw, Mapping) and len(self._choosing) > 1 and raw.keys() >= self._choosing:
-            raw = raw.get(self.phase)  # out of a point of the space of all phases
+        if self._asking and isinstance(raw, Mapping):
+            phases = self._choosing(agent.rpartition("_")[0] or self._role)
+            if len(phases) > 1 and raw.keys() >= phases:
+                raw = raw.get(self.phase)  # out of a point of the space of all phases
         return self._choices.number(raw)
 
     def blank_choices(self) -> NDArray[Any]:

@@ -69,7 +69,7 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
         "is_parallelizable": True,
     }
     settings_type: ClassVar[type[ScenarioSettings]]
-    slots_type: ClassVar[type[Slots]]
+    slots_type: ClassVar[type[Slots] | Mapping[str, type[Slots]]]
     role: ClassVar[str]
     act_phases: ClassVar[tuple[str, ...]] = ("act",)
     home: ClassVar[Path]
@@ -98,7 +98,10 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
         settings = self.settings_type.build(preset, **fields_given)
         self.phases = (TALK, *self.act_phases) if settings.ever_talks else tuple(self.act_phases)
         self._words = Words(longest=settings.message_length)
-        self._wording = load_wording(settings.wording, self.home, frozenset(f.name for f in fields(self.slots_type)))
+        kinds = self.slots_type.values() if isinstance(self.slots_type, Mapping) else (self.slots_type,)
+        self._wording = load_wording(
+            settings.wording, self.home, frozenset(f.name for kind in kinds for f in fields(kind))
+        )
         self._prepare(self.metadata["name"], settings, self.role, max_cycles=max_cycles, record=record or graphical)
         self._watched = render_mode == "human"
         self._renderer: Any = None
@@ -148,15 +151,17 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
         """The action space of `agent`; always the same object."""
         space = self._action_spaces.get(agent)
         if space is None:
-            self._player(agent)
-            parts: dict[str, spaces.Space[Any]] = {"choice": self.choice_space}
+            index = self._player(agent)
+            parts: dict[str, spaces.Space[Any]] = {}
             if self.regulator is not None and agent == SEAT:
-                parts = {"choice": spaces.Discrete(self.regulator.choices)}
-            elif self.settings.ever_talks:
-                text = UnicodeText(self.settings.message_length)
-                letter = {"text": text, "to": spaces.MultiBinary(self.n_players)}
-                count = self.settings.private_messages
-                parts["message"] = spaces.Tuple([spaces.Dict(letter) for _ in range(count)]) if count else text
+                parts["choice"] = spaces.Discrete(self.regulator.choices)
+            else:
+                parts["choice"] = self.choice_space_of(self.role_of(index))
+                if self.settings.ever_talks:
+                    text = UnicodeText(self.settings.message_length)
+                    letter = {"text": text, "to": spaces.MultiBinary(self.n_players)}
+                    count = self.settings.private_messages
+                    parts["message"] = spaces.Tuple([spaces.Dict(letter) for _ in range(count)]) if count else text
             space = self._action_spaces[agent] = spaces.Dict(parts)
         return space
 
@@ -518,7 +523,7 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
             if self.settings.changes:
                 now = self.settings_of(i)
                 common |= {"may_talk": now.talk, "informed": now.information != OWN, "memory": now.memory}
-            mine = {"me": names[i], "on_turn": is_on_turn == 1, "question": question, **common}
+            mine = {"me": names[i], "role": self.role_of(i), "on_turn": is_on_turn == 1, "question": question, **common}
             if self._notices:
                 mine["notice"] = "\n".join(part for part in (departures, self._news_text(i)) if part)
             if self.settings.private_messages:

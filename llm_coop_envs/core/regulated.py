@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from gymnasium import spaces
@@ -21,6 +21,7 @@ class Regulated(Talking):
     """The part of `ArrayEnv` that reads choices, and that hands submissions to a regulator and applies its rulings."""
 
     phases: tuple[str, ...]
+    ruled_phases: ClassVar[tuple[str, ...]] = ()  # on which a regulator rules; empty for all in which players choose
     over: bool
     regulator: Regulator | None
     _seat: EmptySeat
@@ -45,6 +46,7 @@ class Regulated(Talking):
                 message_length=settings.message_length,
                 talked=settings.ever_talks,
                 discrete=self._common_reader is None or self._common_reader.discrete,
+                ruled=self.ruled_phases,
             )
             if self._common_reader is None:
                 self._readers[REPORT] = ChoiceReader(spaces.Discrete(2), self.n_players)
@@ -113,7 +115,7 @@ class Regulated(Talking):
         absent, reader = set(missing), self._choices
         if isinstance(reader, MoveReader):
             usable, bad = reader.settle(submitted, on_turn, absent, self._question, self._stand_in)
-            if isinstance(self._asking.get(self.phase), Shares):
+            if isinstance(self._common_question, Shares):
                 usable = self._draw(on_turn, usable)
         else:
             usable, bad = reader.settle(submitted, on_turn, self.masks(), self._fallback, self._clean)
@@ -164,7 +166,7 @@ class Regulated(Talking):
         if self.phase == REPORT:
             return regulator.take_reports(on_turn, choices, missing)
         if self.phase in PHASES:
-            return regulator.answer(choices, missing, self.np_random)
+            return regulator.answer(choices, missing, self.nature)
         usable = self._usable(choices, self._who, missing).tolist()
         questions = [self._question(i) for i in on_turn]
         return regulator.hold_choices(self.phase, on_turn, usable, self._flags, questions)
@@ -200,7 +202,7 @@ class Regulated(Talking):
             self._instead(i, release.submitted[i]) if i in release.vetoed else release.submitted[i]
             for i in release.players
         ]
-        is_number = not isinstance(self._choices, MoveReader) or isinstance(self._asking[self.phase], Shares)
+        is_number = not isinstance(self._choices, MoveReader) or isinstance(self._common_question, Shares)
         usable = np.asarray(choices) if is_number else np.fromiter(choices, dtype=object, count=len(choices))
         players = np.asarray(release.players, dtype=np.intp)
         if self.record:

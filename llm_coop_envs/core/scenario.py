@@ -152,7 +152,7 @@ class Scenario:
         env: the environment's class, a `ScenarioEnv`.
         measures: what is measured, a `Measures`.
         scripted: its scripted policies, a mapping from name to factory.
-        opponent: who of them fills the seats that nobody else takes.
+        opponent: who of them fills the seats that nobody else takes; of unlike roles a mapping from roles to names.
         workflow: what a language model is asked, a `policies.llm.playing.workflow.Workflow`; by default the
             environment's own text.
         scene: how events become scenes, a `render.scenes.tracking.Tracker` class; by default a table of players.
@@ -181,7 +181,7 @@ class Scenario:
     env: type[ScenarioEnv] | str
     measures: Measures | str
     scripted: Mapping[str, Callable[..., Any]] | str
-    opponent: str
+    opponent: str | Mapping[str, str]
     workflow: Any = None
     scene: Any = None
     picture: Any = None
@@ -233,6 +233,12 @@ class Scenario:
     def published(self) -> Mapping[str, Any]:
         """Published numbers with their sources, from `published.json` in the scenario's room; empty without one."""
         return _read_published(self.env_class.home / "published.json")
+
+    def opponent_of(self, agent: str) -> str:
+        """The scripted policy that fills a seat which nobody else takes."""
+        if isinstance(self.opponent, str):
+            return self.opponent
+        return self.opponent.get(agent.rpartition("_")[0]) or next(iter(self.opponent.values()))
 
     def environment(self, *, record: bool = False, **settings: Any) -> ScenarioEnv:
         """Make the parallel environment.

@@ -34,6 +34,7 @@ class ScenarioSettings(Settings):
     Attributes:
         changeable: the fields that `changes` may name, and whether they can differ between players.
         fewest: how many players have to stay when others leave.
+        newcomers: whether players may join after the first round, by a change with `until_round` and `present: false`.
         happenings: what `listeners` may listen to, and what its number is; empty where it has none.
         small: the most that `reduced` leaves of fields that say how many play and how long.
         talk: whether players may send messages.
@@ -73,8 +74,9 @@ class ScenarioSettings(Settings):
         regulator: the powers of a regulator, who then has a seat of that name; see `RegulatorSettings`. `None`: there
             is none.
         present: whether players take part. `false` stands in `changes` alone: it takes players out of the game from a
-            round on, for good. The texts of the others say so, unless one sees in the scenario who is there, and
-            nothing counts any more for whoever is gone.
+            round on, for good; with `until_round`, in scenarios that say so, they join after that round. The texts of
+            the others say who has left, unless one sees in the scenario who is there, and nothing counts any more for
+            whoever is gone.
     """
 
     changeable: ClassVar[Mapping[str, bool]] = {
@@ -83,6 +85,7 @@ class ScenarioSettings(Settings):
     }
 
     fewest: ClassVar[int] = 0
+    newcomers: ClassVar[bool] = False
     sections: ClassVar[Mapping[str, str]] = {
         "talk": "Talk",
         "delivery": "What becomes of messages",
@@ -287,7 +290,7 @@ class ScenarioSettings(Settings):
                     raise SettingsError(f"{where}.settings.talk", value, reason)
                 with within_field(f"{where}.settings"):
                     replace(base, **{name: value})
-                if name == "present" and change.until_round is not None:
+                if name == "present" and change.until_round is not None and not kind.newcomers:
                     reason = "whoever was taken out does not come back; leave until_round out"
                     raise SettingsError(f"{where}.until_round", change.until_round, reason)
             read.append(change)

@@ -63,6 +63,9 @@ class Talking(Presence):
         self._orders = [list(order) for order in orders] if self.settings.talks_in(self.round) else []
         if self.settings.changes:
             self._orders = [[i for i in order if self.settings_of(i).talk] for order in self._orders]
+        if self._joins is not None:
+            present = set(self.present_in(self.round).tolist())
+            self._orders = [[i for i in order if i in present] for order in self._orders]
         self._audience = audience
         return Stage(TALK, self._open_talk())
 
@@ -127,8 +130,8 @@ class Talking(Presence):
                 )
 
     def _named_groups(self) -> Mapping[str, Iterable[int]]:
-        """Players who can be addressed together, by a name such as `"sellers"`; by default there are none."""
-        return {}
+        """Players who can be addressed together, by a name such as `"sellers"`; by default those of each role."""
+        return {f"{role}s": [i for i, own in enumerate(self._roles) if own == role] for role in self._seats()}
 
     def _reachable(self, speaker: int) -> list[int]:
         """The players who are in the game and hear a speaker of the open talk."""

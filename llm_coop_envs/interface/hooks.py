@@ -65,8 +65,12 @@ class Hooks(ABC):
     n_players: int
     feature_names: tuple[str, ...]
     phase: str
-    #: What is asked in the phases that have a question of their own.
-    _asking: dict[str, Question]
+    #: What is asked in the phases that have a question of their own: by role, or under "" of everybody.
+    _asking: dict[str, Mapping[str, Question]]
+
+    @abstractmethod
+    def role_of(self, index: int) -> str:
+        """The role of a player."""
 
     @property
     @abstractmethod
@@ -81,13 +85,31 @@ class Hooks(ABC):
     def _setup(self) -> None:
         """Set `n_players`, `feature_names`, `_feature_bounds`, `_state_bounds`; prepare tables."""
 
-    def _moves(self) -> Mapping[str, Question]:
-        """What each act phase asks for, by its name: the widest question, from which the phase's space follows.
+    def _seats(self) -> Mapping[str, int]:
+        """How many players there are of each role, in the order of their indices: `{"seller": 3, "buyer": 2}`.
 
-        A phase that is not named here has the one space of `_choice_space`. What a player is asked in a step may be
-        narrower, see `_question`.
+        By default `_setup` says how many there are, and all have the one `role` of the class.
         """
         return {}
+
+    def _moves(self) -> Mapping[str, Question | Mapping[str, Question]]:
+        """What each act phase asks for, by its name: the widest question, from which the phase's space follows.
+
+        Where unlike roles are asked for unlike things, it is a mapping from roles to questions; a role that is left out
+        has no turn in that phase. A phase that is not named here has the one space of `_choice_space`; without one, it
+        does not exist. What a player is asked in a step may be narrower, see `_question`.
+        """
+        return {}
+
+    def widest_question(self, index: int, phase: str | None = None) -> Question | None:
+        """What a player is asked at most in a phase, by default the present one; `None` if `_moves` does not say."""
+        by_role = self._asking.get(self.phase if phase is None else phase, {})
+        return by_role.get("") or by_role.get(self.role_of(index))
+
+    @property
+    def _common_question(self) -> Question | None:
+        """What everybody is asked at most in this phase; `None` if `_moves` does not say, or if roles differ."""
+        return self._asking.get(self.phase, {}).get("")
 
     def _choice_space(self) -> spaces.Discrete | spaces.Box:
         """A fresh choice space of the phases that `_moves` leaves out: Discrete, or a Box of shape (1,) and float64."""
@@ -136,7 +158,7 @@ class Hooks(ABC):
 
     def _question(self, index: int) -> Question:
         """What a player on turn is asked in an act phase; by default what `_moves` says, or a number of the space."""
-        question = self._asking.get(self.phase)
+        question = self.widest_question(index)
         if isinstance(question, Options):
             legal = self._legal()
             if legal is None:
@@ -164,7 +186,7 @@ class Hooks(ABC):
 
         By default the nearest end of the space, and what `_missing` says for no number.
         """
-        question = self._asking.get(self.phase)
+        question = self._common_question
         if isinstance(question, Number):
             low, high = question.low, question.high
         else:
@@ -202,10 +224,10 @@ class Hooks(ABC):
     def _instead(self, index: int, choice: Any) -> Any:
         """The choice that counts in place of a vetoed one; by default the fallback of a missing choice."""
         player = np.array([index], dtype=np.intp)
-        question = self._asking.get(self.phase)
+        question = self._common_question
         if isinstance(question, Shares):
             return question.options[0].choice
-        if question is not None and not is_one_number(question):
+        if self.phase in self._asking and (question is None or not is_one_number(question)):
             return self._stand_in(index)
         if isinstance(question, Options) or (isinstance(question, Number) and question.discrete):
             return self._fallback(player)[0].item()

@@ -57,6 +57,7 @@ class Slots:
         notice: what a regulator's notice says to this player, in words; empty without one.
         informed: whether this player learns what others do, as the scenario shows it; else only its own part.
         memory: of how many of its latest rounds this player still knows something; `None` for all that are shown.
+        role: what kind of player this is, such as `"seller"`.
     """
 
     me: str
@@ -68,6 +69,7 @@ class Slots:
     notice: str = ""
     informed: bool = True
     memory: int | None = None
+    role: str = ""
 
     def series(self) -> dict[str, list[tuple[float, float]]]:
         """Numbers of the past that this player knows, by name, as (round, number) points; for a chart."""

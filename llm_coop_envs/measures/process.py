@@ -106,7 +106,8 @@ def _talk_rounds(
                 announced.setdefault(event["round"], {})[agent] = value
         elif event["type"] == "choice" and event["phase"] in ("act", question.name):
             choices = chosen.setdefault(event["round"], {})
-            if (event["round"], event["phase"], agent) not in replaced:
+            is_passed = event["choice"] is None
+            if not is_passed and (event["round"], event["phase"], agent) not in replaced:
                 choices[agent] = value_of(event["choice"], question)
     heard: dict[int, list[_Delivery]] = {}
     for delivery in measures.heard(events):

@@ -18,6 +18,7 @@ from llm_coop_envs.reports.section import ScenarioSection
 from llm_coop_envs.runs.branch import BRANCH
 from llm_coop_envs.runs.folder import Run
 from llm_coop_envs.statistics.comparison import FEWEST_COURSES
+from llm_coop_envs.statistics.intervals import FEW
 from llm_coop_envs.studies.conditions import Condition, Player
 from llm_coop_envs.studies.families import Primary
 from llm_coop_envs.treatments.regulation_measures import REGULATION_MEASURES
@@ -244,8 +245,9 @@ def _statistics_paragraph(run: Run, sections: Sequence[ScenarioSection[Any]]) ->
     sentences = [_unit_text(clustered, every=len(clustered) == len(arms)), _courses_text(arms)]
     if max(sizes) > 1:
         sentences.append(
-            "Means have 95 % intervals that reach as far as Student's t or Hall's (1992) transformation for skewed "
-            "samples, whichever is further; shares of episodes have exact ones (Clopper and Pearson 1934)."
+            "Means have 95 % intervals by Student's t, on the scale of the logarithm or logit where a measure has "
+            f"one bound or two (delta method), and with fewer than {FEW} episodes at least as wide as the middle half "
+            "of them; shares of episodes have exact ones (Clopper and Pearson 1934)."
         )
     if 1 in sizes:
         sentences.append("A single episode has no interval.")

@@ -87,7 +87,8 @@ class PlayedCondition(Generic[E]):
         self.seeds.append(episode.seed)
         self.episodes.append(section_data)
         self.metrics.append(episode.metrics)
-        self.lengths.append(len(episode.by_type["round"]))
+        # The scenario's own count, if it has one: an evacuation's last record may hold departures alone.
+        self.lengths.append(episode.metrics.get("rounds") or len(episode.by_type["round"]))
 
     @property
     def label(self) -> str:

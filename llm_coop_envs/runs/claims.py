@@ -58,8 +58,10 @@ class Claims:
         if any(found is not None and found.gone and found.machine != self._machine.name for found in holders):
             say(f"waiting {LATE:.0f} s until everything is there that a part on another machine wrote")
             self._machine.sleep(LATE)
-        for task in begun:
-            self._claim(task, begun_elsewhere=True)
+        for task, found in zip(begun, holders, strict=True):
+            # Who lived until now may have written the episode and left during the wait; that may not be shown yet.
+            if found is None or not found.lives:
+                self._claim(task, begun_elsewhere=True)
 
     def claim(self, task: Task) -> bool:
         """Claim an episode; whether this part is to play it."""
@@ -119,14 +121,17 @@ class Claims:
             self._machine.make_folder(self._path(task).parent)
         except OSError as error:
             raise cannot_write(self._path(task), error) from error
-        before = lease.holder()
-        # The name of a part that went while this one was playing: its answers are not known here.
-        known = before is None or before.name == self._part or begun_elsewhere
-        if not known or self._is_whole(task) or not lease.take():
+        # The answers of a part that went while this one was playing are not known here.
+        if self._is_whole(task) or not lease.take(after=None if begun_elsewhere else self._part):
             return False
-        if self._is_whole(task):  # since it was looked at
+        is_whole = self._is_whole(task)
+        if is_whole:  # since it was looked at
             lease.leave()
             return False
+        # What is damaged makes room. A part writes an episode only where there is none: nobody writes it a second time
+        # who was stopped between the last look at the claim and that moment.
+        if is_whole is False:
+            self._machine.remove(self._run.events_path(self._run.conditions[task[0]].name, task[1]))
         self._held[task] = lease
         if self._heart is None:
             self._heart = contextlib.ExitStack()
@@ -144,11 +149,11 @@ class Claims:
             self._lost.add(task)
             self.on_loss(task)
 
-    def _is_whole(self, task: Task) -> bool:
-        """Whether an episode is written, and can be read."""
+    def _is_whole(self, task: Task) -> bool | None:
+        """Whether an episode that is written can be read; `None` if none is shown."""
         episode = self._run.conditions[task[0]].name, task[1]
         if not self._machine.is_there(self._run.events_path(*episode)):
-            return False
+            return None
         try:
             self._run.read_events(*episode)
         except RunError:

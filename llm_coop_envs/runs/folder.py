@@ -253,17 +253,26 @@ class Run(RunFolder):
             header["measures"] = played.measures
         return [header, *played.events]
 
-    def write_events(self, condition: str, seed: int, played: PlayedEpisode) -> dict[str, str]:
+    def write_events(
+        self, condition: str, seed: int, played: PlayedEpisode, *, replaces: bool = True
+    ) -> dict[str, str]:
         """Write an episode's file.
+
+        Args:
+            condition: the condition's name.
+            seed: the episode's seed.
+            played: what was played.
+            replaces: whether a file that is there is replaced.
 
         Returns:
             What the manifest is to record of the file, as `RunFolder.fingerprints` says.
 
         Raises:
             RunError: it cannot be written.
+            FileExistsError: it is there, and is not to be replaced.
         """
         path = self.events_path(condition, seed)
-        write_whole(path, pack_lines(self.episode_records(condition, seed, played)))
+        write_whole(path, pack_lines(self.episode_records(condition, seed, played)), replaces=replaces)
         with contextlib.suppress(OSError):
             self.failure_path(condition, seed).unlink(missing_ok=True)
         return self.fingerprints(path)

@@ -116,14 +116,17 @@ def plan_game(
             raise SettingsError("seat", unknown[0] if unknown else "", reason)
     policies: dict[str, Any] = dict.fromkeys(mine, HUMAN)
     if len(mine) < len(agents):
-        opponent = read_player(others or descriptor.opponent)
-        try:
-            make_player(scenario, full_name(scenario, opponent.name), opponent.options)
-        except LlmCoopError as error:
-            raise StudyError(f"--others {opponent}: {error}") from error
-        policies["all"] = (
-            {"name": opponent.name, "options": dict(opponent.options)} if opponent.options else opponent.name
-        )
+        free = [name for name in agents if name not in mine]
+        usual = {f"{name.rpartition('_')[0]}_*": descriptor.opponent_of(name) for name in free}
+        for seat, text in ({"all": others} if others or len(set(usual.values())) == 1 else usual).items():
+            opponent = read_player(text or descriptor.opponent_of(free[0]))
+            try:
+                make_player(scenario, full_name(scenario, opponent.name), opponent.options)
+            except LlmCoopError as error:
+                raise StudyError(f"--others {opponent}: {error}") from error
+            policies[seat] = (
+                {"name": opponent.name, "options": dict(opponent.options)} if opponent.options else opponent.name
+            )
     condition: dict[str, Any] = {"name": CONDITION, "title": f"{scenario} with people", "scenario": scenario}
     condition |= {} if preset is None else {"preset": preset}
     condition |= {"settings": dict(settings)} if settings else {}

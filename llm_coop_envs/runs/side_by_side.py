@@ -270,7 +270,9 @@ class SideBySide:
                     on_begin=lambda policies: self.unread.begin(task, condition.name, policies),
                 )
             self._number_of_claim(f"{condition.name}/{seed}")
-            files = run.write_events(condition.name, seed, played)
+            files = run.write_events(condition.name, seed, played, replaces=self._claims is None)
+        except FileExistsError:
+            raise ClaimLost(f"{condition.name}/{seed}: another part has written it meanwhile") from None
         except Exception as error:
             if not is_own(error):
                 raise

@@ -29,29 +29,42 @@ from llm_coop_envs.util.opening import (
 
 # Events compress well at any level; higher levels take longer than playing the episode did.
 GZIP_LEVEL = 4
+# What file systems without hard links answer.
+_NO_LINKS = (errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.EMLINK, errno.EINVAL, errno.EACCES)
 #: The ending of files that are being written.
 TEMPORARY = ".partial"
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """Write or replace a file atomically: it is never half-written, whatever happens meanwhile.
+def write_whole(path: Path, content: bytes, *, replaces: bool = True) -> None:
+    """Write a file atomically: it is never half-written, whatever happens meanwhile.
+
+    Args:
+        path: the file.
+        content: what it is to hold.
+        replaces: whether a file that is there is replaced.
 
     Raises:
         RunError: the file cannot be written; the sentence says why.
+        FileExistsError: it is there, and is not to be replaced.
     """
-    with atomic_path(path) as temporary, temporary.open("wb") as file:
+    with atomic_path(path, replaces=replaces) as temporary, temporary.open("wb") as file:
         file.write(content)
 
 
 @contextlib.contextmanager
-def atomic_path(path: Path) -> Iterator[Path]:
-    """Write a file under a temporary path, which replaces `path` when the block ends without an exception.
+def atomic_path(path: Path, *, replaces: bool = True) -> Iterator[Path]:
+    """Write a file under a temporary path, which becomes `path` when the block ends without an exception.
+
+    Args:
+        path: the file.
+        replaces: whether a file that is there is replaced.
 
     Yields:
         The temporary path, in the same folder.
 
     Raises:
         RunError: the file cannot be written.
+        FileExistsError: it is there, and is not to be replaced.
     """
     # Processes of two containers that share the folder may have the same number.
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}{TEMPORARY}")
@@ -63,13 +76,34 @@ def atomic_path(path: Path) -> Iterator[Path]:
             # Without it, a power cut may leave an empty file under the new name.
             with temporary.open("rb+") as file:
                 os.fsync(file.fileno())
-            os.replace(temporary, path)
+            if replaces:
+                os.replace(temporary, path)
+            else:
+                _link(temporary, path)
         except BaseException:
             with contextlib.suppress(OSError):
                 temporary.unlink(missing_ok=True)
             raise
+    except FileExistsError:
+        if not replaces:
+            raise
+        raise cannot_write(path, FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))) from None
     except OSError as error:
         raise cannot_write(path, error) from error
+
+
+def _link(temporary: Path, path: Path) -> None:
+    """Give a file its name unless that is taken: of two processes one succeeds."""
+    try:
+        os.link(temporary, path)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        if path.exists():
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from None
+        os.replace(temporary, path)
+    else:
+        temporary.unlink()
 
 
 def check_folder_inside(folder: Path) -> None:

@@ -27,6 +27,7 @@ from typing import Any
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.storage.files import cannot_write
 from llm_coop_envs.storage.machine import HERE, Machine
+from llm_coop_envs.util.fastjson import loads
 
 #: Seconds between heartbeats; and for how long a holder elsewhere must have been silent to count as dead, by the clock
 #: of the folder, and by the clock of whoever looks.
@@ -97,11 +98,12 @@ class Lease:
         """The lease's number if a holder before was only silent, and may wake up; 0 if all of them surely ended."""
         return (self.number or 0) if self._disputed else 0
 
-    def take(self, *, is_dead: bool = False) -> bool:
+    def take(self, *, is_dead: bool = False, after: str | None = None) -> bool:
         """Try to take the lease; it is free if it has no holder or a dead one.
 
         Args:
             is_dead: whether it is known otherwise that its present holder is dead.
+            after: the only name that its last holder may have, if there was one; any name if `None`.
 
         Returns:
             Whether this process holds it now.
@@ -110,13 +112,13 @@ class Lease:
             RunError: its folder cannot be written.
         """
         try:
-            return self._take(is_dead)
+            return self._take(is_dead, after)
         except FileExistsError:
             return False
         except OSError as error:
             raise cannot_write(self._path, error) from error
 
-    def _take(self, is_dead: bool) -> bool:
+    def _take(self, is_dead: bool, after: str | None) -> bool:
         began = self._machine.now()
         numbers = self._numbers()
         top = numbers[-1] if numbers else 0
@@ -125,7 +127,7 @@ class Lease:
             return False
         if numbers and not is_dead:
             holder = self._read(top)
-            if holder.lives:
+            if holder.lives or (after is not None and holder.name != after):
                 return False
             self._disputed = bool(before.get("disputed")) or not holder.gone
         descriptor = self._machine.create(self._file(top + 1))
@@ -249,10 +251,10 @@ class Lease:
     def _load(self, number: int) -> dict[str, Any] | None:
         """The content of a file; empty if its writer has not written it yet, or was told of a later one."""
         try:
-            content = json.loads(self._machine.read(self._file(number)))
+            content = loads(self._machine.read(self._file(number)))
         except FileNotFoundError:
             return None
-        except (ValueError, RecursionError):
+        except ValueError:
             return {}
         return content if isinstance(content, dict) else {}
 

@@ -90,8 +90,10 @@ def leaving_rounds(settings: PresenceSettings, players: Sequence[str]) -> NDArra
     presence_changes = [
         (change, np.array([change.means(player) for player in players]))
         for change in settings.changes
-        if "present" in change.settings
+        if "present" in change.settings and change.until_round is None
     ]
+    if not presence_changes:
+        return None
     for round_ in sorted({change.from_round for change, _ in presence_changes}):
         is_present = np.ones(len(players), dtype=np.bool_)
         for change, concerns in presence_changes:  # of several changes the last one counts
@@ -112,8 +114,27 @@ def leaving_rounds(settings: PresenceSettings, players: Sequence[str]) -> NDArra
     return without
 
 
+def joining_rounds(settings: PresenceSettings, players: Sequence[str]) -> NDArray[np.int64] | None:
+    """The first round with each player, (players,), 0 for those who begin the game; `None` if all do.
+
+    Raises:
+        SettingsError: somebody would leave and come back, or nobody would begin.
+    """
+    late = [change for change in settings.changes if "present" in change.settings and change.until_round is not None]
+    if not late:
+        return None
+    for change in late:
+        if change.from_round > settings.first_round or change.settings["present"]:
+            reason = f"must be false from the first round on; whoever is taken out later does not come back ({change})"
+            raise SettingsError("changes", "present", reason)
+    joins = np.array([max(((c.until_round or 0) + 1 for c in late if c.means(p)), default=0) for p in players])
+    if (joins > settings.first_round).sum() > len(players) - max(1, settings.fewest):
+        raise SettingsError("changes", "present", f"leaves too few players in round {settings.first_round}")
+    return joins
+
+
 class Presence(Perception):
-    """The players that are still in the game."""
+    """The players that are in the game: not yet, or not any more, are some who join late or have left."""
 
     _role: str
     _everyone: Indices
@@ -132,13 +153,36 @@ class Presence(Perception):
         """The first round without each player; `None` if nobody ever leaves by a change."""
         return leaving_rounds(self.settings, self._player_names)
 
+    @functools.cached_property
+    def _joins(self) -> NDArray[np.int64] | None:
+        """The first round with each player; `None` if all begin the game."""
+        return joining_rounds(self.settings, self._player_names)
+
     @property
     def _player_names(self) -> list[str]:
-        return [f"{self._role}_{i}" for i in range(self.n_players)]
+        seats = self._seats() or {self._role: self.n_players}
+        return [f"{role}_{i}" for role, count in seats.items() for i in range(count)]
+
+    @functools.cached_property
+    def _roles(self) -> tuple[str, ...]:
+        return tuple(role for role, count in self._seats().items() for _ in range(count))
+
+    def role_of(self, index: int) -> str:
+        """The role of a player; the regulator's is `"regulator"`."""
+        if index >= self.n_players:
+            return "regulator"
+        return self._roles[index] if self._roles else self._role
 
     def present_in(self, round_: int) -> Indices:
-        """The players whom no change removes by a round."""
-        return self._everyone if self._without is None else np.flatnonzero(self._without > round_)
+        """The players who have joined by a round, and whom no change removes by it."""
+        present = self._everyone if self._without is None else np.flatnonzero(self._without > round_)
+        return present if self._joins is None else present[self._joins[present] <= round_]
+
+    def _since(self, index: int) -> int | None:
+        """The first round of which a player remembers messages, who has heard none before it joined; `None` for all."""
+        since = super()._since(index)
+        joined = 0 if self._joins is None else int(self._joins[index])
+        return max(joined, since or 0) if joined else since
 
     def depart(self) -> Indices:
         """Remove the players whose presence ends by this round. Returns the indices of those removed."""

@@ -11,7 +11,7 @@ The seat does not know its environment. The environment hands it what seats subm
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -83,6 +83,7 @@ class Regulator(EmptySeat):
         players: the players' names, in index order.
         message_length: the longest message in characters.
         discrete: whether players' choices are discrete.
+        ruled: the act phases on which it rules; empty for all.
 
     Attributes:
         phases: the phases that it adds.
@@ -100,9 +101,17 @@ class Regulator(EmptySeat):
     )
 
     def __init__(
-        self, settings: RegulatorSettings, players: Sequence[str], *, message_length: int, talked: bool, discrete: bool
+        self,
+        settings: RegulatorSettings,
+        players: Sequence[str],
+        *,
+        message_length: int,
+        talked: bool,
+        discrete: bool,
+        ruled: Collection[str] = (),
     ) -> None:
         self.settings = settings
+        self._ruled = ruled
         self.index = len(players)
         self._players = tuple(players)
         self._message_length = message_length
@@ -213,8 +222,9 @@ class Regulator(EmptySeat):
             self._held[i] = choice
             self._flags[i] = flags.get(i, ())
             self._shown[i] = _describe_choice(question, choice)
-        self._to_report = is_first and self.settings.leniency > 0
-        if self._reviews and "choices" in self.settings.on:
+        is_ruled = not self._ruled or phase in self._ruled
+        self._to_report = is_ruled and is_first and self.settings.leniency > 0
+        if is_ruled and self._reviews and "choices" in self.settings.on:
             self._docket = list(players)
         return self._go_on(Ruling())
 
@@ -242,13 +252,16 @@ class Regulator(EmptySeat):
 
     # What the regulator answers.
 
-    def answer(self, choices: NDArray[Any], missing: Collection[int], rng: np.random.Generator) -> Ruling:
+    def answer(
+        self, choices: NDArray[Any], missing: Collection[int], nature: Callable[[str], np.random.Generator]
+    ) -> Ruling:
         """Take the regulator's order or ruling.
 
         Args:
             choices: one per seat; its own is the last.
             missing: the seats that submitted nothing usable.
-            rng: the episode's generator; draws whether a fine is imposed.
+            nature: a generator of this round for one purpose; whether a fine is imposed is drawn beside the game, so
+                that fines move none of its other draws.
         """
         ruling = Ruling()
         answer = self._usable(choices[self.index] if len(choices) > self.index else -1)
@@ -256,7 +269,7 @@ class Regulator(EmptySeat):
             answer = 0
             ruling.flags[self.index] = (MISSING_ACTION if self.index in missing else ILLEGAL_CHOICE,)
         if not self.waiting:
-            self._rule(ruling, answer, rng)
+            self._rule(ruling, answer, nature)
             return self._go_on(ruling)
         self.reward = 0.0
         self.order = "" if answer == 0 else self.orders[answer]
@@ -269,7 +282,7 @@ class Regulator(EmptySeat):
         answer = int(raw) if raw == raw and float(raw).is_integer() and 0 <= raw < self.choices else -1
         return answer if answer >= 0 and self.mask()[answer] else None
 
-    def _rule(self, ruling: Ruling, answer: int, rng: np.random.Generator) -> None:
+    def _rule(self, ruling: Ruling, answer: int, nature: Callable[[str], np.random.Generator]) -> None:
         """Rule on the first submission of the docket."""
         settings = self.settings
         i = self._docket.pop(0)
@@ -284,7 +297,8 @@ class Regulator(EmptySeat):
             self._stopped.append(i)
             self._vetoed.append(i)
         elif action == "fine":
-            detected = bool(self._reports) or settings.detection >= 1 or bool(rng.random() < settings.detection)
+            luck = nature(f"fine/{self._kind}/{self._players[i]}").random()
+            detected = bool(self._reports) or bool(luck < settings.detection)
             fined = settings.fine * (1 - settings.leniency if i in self._reports else 1) if detected else 0.0
             self._owed[i] = fined
             penalty = {"detected": detected, "fined": fined}

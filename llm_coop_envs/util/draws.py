@@ -19,6 +19,11 @@ def key_of(rng: np.random.Generator) -> Key:
     return state["state"], state["inc"]
 
 
+def episode_seed(seed: int, copy: int, episode: int) -> int:
+    """Derive the environment's seed of one episode of one copy, 64 bits."""
+    return int(np.random.SeedSequence(seed, spawn_key=(copy, episode)).generate_state(1, np.uint64)[0])
+
+
 def side_generator(key: Key, *purpose: int) -> np.random.Generator:
     """A generator for one purpose, or for one place in it: the same whenever it is asked for."""
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence([*key, *purpose])))

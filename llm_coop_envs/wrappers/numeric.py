@@ -196,7 +196,7 @@ class NumericView(BaseParallelWrapper[str, Any, Any]):
         if not np.isfinite(point).all():
             return ILLEGAL
         question = game.question_for(index)
-        return from_flat(question, point, game.questions.get(game.phase, question))
+        return from_flat(question, point, game.widest_question(index))
 
     def aec(self) -> AECEnv[str, Any, Any]:
         """The view as an AEC environment to which PettingZoo's `TerminateIllegalWrapper` can be applied.
@@ -285,7 +285,7 @@ def _flat_space(env: ScenarioEnv) -> spaces.Discrete | spaces.Box:
     lists = [int(space.n) for space in by_phase.values() if isinstance(space, spaces.Discrete) and space.start == 0]
     if len(lists) == len(by_phase):
         return spaces.Discrete(max(lists))
-    widths = [flat_width(question) for question in env.questions.values()]
+    widths = [flat_width(question) for by_role in env.questions.values() for question in by_role.values()]
     others = [space for phase, space in by_phase.items() if phase not in env.questions and phase]
     widths += [int(space.n) if isinstance(space, spaces.Discrete) else 1 for space in others]
     return spaces.Box(-1.0, 1.0, (max(widths),), np.float32)

@@ -221,12 +221,18 @@ def make_single_agent(
     """
     scenario_ = find_scenario(scenario)
     env = scenario_.environment(**settings)
+    free_seat = agent or env.possible_agents[0]
+    policies: Mapping[str, PolicyLike] | PolicyLike
     if others is None or isinstance(others, str):
-        name = (others or scenario_.opponent).removeprefix(f"{scenario}/")
-        if name not in scenario_.policies:
-            raise SettingsError("others", others, f"is no scripted policy; {suggestion(name, scenario_.policies)}")
-        policies: Mapping[str, PolicyLike] | PolicyLike = scenario_.policies[name]()
+        names = {seat: others or scenario_.opponent_of(seat) for seat in env.possible_agents if seat != free_seat}
+        by_name: dict[str, PolicyLike] = {}
+        for name in dict.fromkeys(names.values()):
+            own = name.removeprefix(f"{scenario}/")
+            if own not in scenario_.policies:
+                raise SettingsError("others", others, f"is no scripted policy; {suggestion(own, scenario_.policies)}")
+            by_name[name] = scenario_.policies[own]()
+        policies = {seat: by_name[name] for seat, name in names.items()}
     else:
         policies = others
     view = {"mask_in_obs": mask_in_obs, "normalised": normalised} if numeric else {}
-    return SingleAgentView(env, agent or env.possible_agents[0], policies, numeric=numeric, **view)
+    return SingleAgentView(env, free_seat, policies, numeric=numeric, **view)

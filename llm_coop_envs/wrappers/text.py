@@ -64,7 +64,8 @@ class TextView(BaseParallelWrapper[str, Any, Any]):
             self._game.action_space(agent)
             settings = self._game.settings
             longest = max(_LONGEST_NUMBER, settings.message_length if settings.ever_talks else 0)
-            longest = max(longest, *map(longest_line, self._game.questions.values()), 0)
+            asked = [question for by_role in self._game.questions.values() for question in by_role.values()]
+            longest = max(longest, *map(longest_line, asked), 0)
             self._action_spaces[agent] = UnicodeText(longest)
         return self._action_spaces[agent]
 

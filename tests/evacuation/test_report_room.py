@@ -1,5 +1,11 @@
+import colorsys
+import re
+from pathlib import Path
+
 import pytest
 
+import llm_coop_envs
+from llm_coop_envs.evacuation.faces.drawing_room import exit_colour
 from llm_coop_envs.evacuation.faces.report_room import UNDECIDED, Snapshot, draw_snapshots, exit_color
 from llm_coop_envs.render.charts.style import picture
 
@@ -48,3 +54,22 @@ def test_rooms_of_any_shape_can_be_drawn(size):
     exits = {"exit_names": ["right"], "exits": [["right", 2, size[1] - 1]]}
     room = {"rows": size[0], "cols": size[1], **exits, "desks": []}
     assert picture(draw_snapshots(room, [[ONE]])).startswith(b"\x89PNG")
+
+
+def test_exits_have_one_colour_on_page_window_and_report():
+    """The page has lighter and darker shades of them, for its light and its dark theme."""
+    style = (Path(llm_coop_envs.__file__).parent / "page" / "front" / "src" / "style.css").read_text()
+    values = dict(re.findall(r"--([ce]\d): ([^;]+);", style.split("@media")[0]))
+
+    def hue(red, green, blue):
+        hue, _, saturation = colorsys.rgb_to_hls(red / 255, green / 255, blue / 255)
+        return round(360 * hue) if saturation > 0.05 else None
+
+    for exit_ in range(6):
+        on_page = values[f"e{exit_}"]
+        on_page = values[on_page[6:8]] if on_page.startswith("var") else on_page
+        hues = [hue(*bytes.fromhex(color[1:])) for color in (on_page, exit_color(exit_))] + [hue(*exit_colour(exit_))]
+        if None in hues:
+            assert hues == [None] * 3
+        else:
+            assert max(hues) - min(hues) <= 5

@@ -16,6 +16,7 @@ from llm_coop_envs.reports.run_sections import read_run
 from llm_coop_envs.reports.section import marked, marks_text
 from llm_coop_envs.runs.folder import open_run
 from llm_coop_envs.runs.runner import run_study
+from llm_coop_envs.statistics.intervals import FEW
 
 TREATED = """\
 name: treated
@@ -189,3 +190,16 @@ def test_markets_with_other_prices_have_axes_of_their_own(tmp_path):
     (section,) = read_run(open_run(tmp_path / "run"))[0]
     (low,), (high,) = (drawing.figure.axes for drawing in section.prices())
     assert low.get_ylim()[1] < 3 < 6 < high.get_ylim()[1]
+
+
+def test_the_method_of_intervals_that_is_named_is_the_one_that_is_used(treated):
+    text = told(treated)
+    assert "on the scale of the logarithm or logit" in text
+    assert f"fewer than {FEW} episodes" in text
+
+
+def test_an_evacuation_has_no_more_rounds_than_its_limit(tmp_path):
+    settings = "{people: 12, rows: 11, cols: 11, rounds: 4, control: exit, talk: false}"
+    study = f"name: short\nconditions:\n  - {{name: a, scenario: evacuation, settings: {settings}, seeds: [1, 2]}}\n"
+    run_study(small_study(study.replace("seeds", "policies: nearest_exit, seeds")), tmp_path / "run")
+    assert "12 players and 4 rounds in an episode" in told(tmp_path / "run")

@@ -179,3 +179,46 @@ def test_two_processes_share_a_run_and_one_is_killed(tmp_path, study_file):
     assert sum(report.answers for report in reports) == len(asked)
     assert not any(report.double for report in reports)
     assert sum(asked.values()) - len(asked) <= sum(report.lost for report in reports)
+
+
+def test_a_part_does_not_play_what_another_began_and_left_while_it_looked(tmp_path, monkeypatch):
+    run = make_run(study_with_model(), tmp_path / "run")
+    task = 0, run.conditions[0].seeds[0]
+    slow, quick = Claims(run, "a"), Claims(run, "b")
+
+    def is_whole(claims, _):
+        if claims is slow:  # stopped in the middle; what was written meanwhile is not shown yet
+            quick.claim(task)
+            quick.release(task)
+
+    monkeypatch.setattr(Claims, "_is_whole", is_whole)
+    assert not slow.claim(task)
+
+
+def test_what_was_written_while_a_part_waited_is_not_taken_over(tmp_path, monkeypatch):
+    run = make_run(study_with_model(), tmp_path / "run")
+    task = 0, run.conditions[0].seeds[0]
+    other, late = Claims(run, "b"), Claims(run, "a")
+    other.claim(task)
+    settle = lease.Lease.settle_holder
+
+    def settle_and_leave(one):
+        holder = settle(one)
+        other.release(task)  # the episode is written, which a shared folder shows late
+        return holder
+
+    monkeypatch.setattr(lease.Lease, "settle_holder", settle_and_leave)
+    late.take_over([task])
+    assert not late.claim(task)
+
+
+def test_a_damaged_episode_makes_room_and_a_whole_one_stays(run, tmp_path):
+    run_study(small_study(), tmp_path / "done")
+    done = open_run(tmp_path / "done")
+    name, seed = done.conditions[0].name, done.conditions[0].seeds[0]
+    path = done.events_path(name, seed)
+    assert not Claims(done, "a").claim((0, seed))
+    assert path.exists()
+    path.write_bytes(b"damaged")
+    assert Claims(done, "a").claim((0, seed))
+    assert not path.exists()

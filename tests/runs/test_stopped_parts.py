@@ -87,7 +87,9 @@ def trial(program, folder, kind, seed):
         if stopped:
             os.kill(victim, signal.SIGSTOP)
         time.sleep(1.75)  # what had been sent has arrived
-        in_flight = sum(server.asked.values()) - sum(one.answers for one in read_run(folder / "run"))
+        # In flight is what the journal says is being sent: the part may have been stopped just before it did so.
+        in_flight = sum(one.calls - one.answers for one in read_run(folder / "run"))
+        arrived = sum(server.asked.values()) - sum(one.answers for one in read_run(folder / "run"))
         _, other = begin("b", 1)
         time.sleep(draw.uniform(1.0, 3.0))
         if stopped:
@@ -98,9 +100,9 @@ def trial(program, folder, kind, seed):
     assert run.complete, told
     decisions = {key for key, _ in read_questions(folder / "run")}
     again = sum(server.asked.values()) - len(decisions)
-    assert 0 <= again <= in_flight, (again, in_flight, told)
+    assert 0 <= again <= in_flight, (again, in_flight, arrived, told)
     taken = sum("was taken over by another part" in sentence for one in told for sentence in one.get("said", ()))
-    counts = {"again": again, "in flight": in_flight, "taken over": taken, "stopped": stopped}
+    counts = {"again": again, "in flight": in_flight, "arrived": arrived, "taken over": taken, "stopped": stopped}
     return {**counts, "decisions": len(decisions), "requests": sum(server.asked.values())}
 
 

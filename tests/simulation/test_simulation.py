@@ -1,6 +1,5 @@
 """Runs of several parts in a simulated world: whatever the seed, nothing is paid for twice."""
 
-import collections
 import gc
 import sys
 
@@ -15,6 +14,7 @@ from llm_coop_envs.storage.lease import Lease
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 SEEDS = 200
+PLANTED = 500  # seeds among which every planted bug shows
 
 
 @pytest.fixture(autouse=True)
@@ -24,6 +24,15 @@ def killed_in_the_middle():
     yield
     gc.collect()
     sys.unraisablehook = hook
+
+
+def broken(seed):
+    """What does not hold with a seed; without its traceback, which would keep coroutines beyond the test."""
+    try:
+        simulate(seed)
+    except BrokenError as error:
+        return str(error)
+    return ""
 
 
 def test_many_seeds():
@@ -81,6 +90,6 @@ def stale_heartbeat(patch):
 )
 def test_a_planted_bug_is_found(plant, monkeypatch):
     plant(monkeypatch)
-    with pytest.raises(BrokenError, match="begins") as broken:  # its history is shown
-        collections.deque(map(simulate, range(500)), maxlen=0)
-    print(f"{plant.__name__}: found by {broken.value.args[0].splitlines()[0]}")
+    first = next(filter(None, map(broken, range(PLANTED))), "")
+    assert "begins" in first  # its history is shown
+    print(f"{plant.__name__}: found by {first.splitlines()[0]}")

@@ -11,6 +11,7 @@ from scipy import stats
 
 from llm_coop_envs.statistics.comparison import (
     Comparison,
+    cluster_means,
     fewest_pairs,
     holm,
     permutation_p,
@@ -154,3 +155,12 @@ def test_findings_follow_the_adjusted_p():
     five = Comparison(measure="m", first=six.first[:5], second=six.second[:5])
     assert five.interval.low > 0
     assert five.finding(five.p) == "few"
+
+
+def test_a_cluster_is_its_mean_and_who_has_none_is_one():
+    values = {1: 2.0, 2: 4.0, 3: 9.0, 4: 0.1, 5: 0.2, 6: 0.3}
+    assert cluster_means(values, {1: "a", 2: "a", 4: "b", 5: "b", 6: "b"}) == {
+        "a": 3.0,
+        "b": pytest.approx(0.2),
+        3: 9.0,
+    }

@@ -145,3 +145,18 @@ def test_lines_that_are_not_one_record_each_are_damage(tmp_path):
     for content, records in ((b"{}\n{}", [{}, {}]), (b"", [])):
         path.write_bytes(gzip.compress(content))
         assert files.read_lines(path) == records
+
+
+@pytest.mark.parametrize("has_links", [True, False])
+def test_a_file_that_is_not_to_be_replaced_stays(tmp_path, monkeypatch, has_links):
+    def link(*_):
+        raise OSError(errno.EOPNOTSUPP, "Operation not supported")
+
+    if not has_links:
+        monkeypatch.setattr(os, "link", link)
+    path = tmp_path / "a"
+    files.write_whole(path, b"first", replaces=False)
+    with pytest.raises(FileExistsError):
+        files.write_whole(path, b"second", replaces=False)
+    assert path.read_bytes() == b"first"
+    assert os.listdir(tmp_path) == ["a"]

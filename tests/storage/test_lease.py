@@ -196,3 +196,12 @@ def test_a_folder_that_cannot_carry_leases_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(room.os, "open", lambda path, flags, *mode: create(path, flags & ~os.O_EXCL, *mode))
     with pytest.raises(RunError, match="two processes create one file"):
         check_leases(tmp_path)
+
+
+def test_a_lease_is_taken_only_after_the_holder_that_is_named(tmp_path):
+    """Else a part would play what another one began and left while it looked, without knowing its answers."""
+    left, other = Lease(tmp_path / "it", "a"), Lease(tmp_path / "it", "b")
+    assert left.take(after="a"), "there was no holder"
+    left.leave()
+    assert not other.take(after="b")
+    assert other.take(after="a")

@@ -1,7 +1,7 @@
 """Simulated machines: processes, a clock, and a shared folder with faults; one seed decides everything.
 
-Each process is a thread, but only one runs at any time: it hands over at its calls of the file system and when it
-sleeps, to whom a generator draws. Files, time and processes are simulated; the code that uses them is the real one.
+Each process is a greenlet: it hands over at its calls of the file system and when it sleeps, to whom a generator draws.
+Files, time and processes are simulated; the code that uses them is the real one.
 """
 
 from __future__ import annotations
@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import heapq
 import io
-import os
 import random
-import threading
-from pathlib import Path
+from asyncio import events, tasks
+
+from greenlet import getcurrent, greenlet
 
 from llm_coop_envs.storage.files import cannot_write
 from llm_coop_envs.storage.machine import Machine
@@ -24,6 +25,32 @@ FOREVER = 1e9
 
 class KilledError(BaseException):
     """The process was killed."""
+
+
+class Place(str):
+    """A path that is only named, never on a disk: what code does with a `Path`, in a fraction of its time."""
+
+    __slots__ = ()
+
+    def __truediv__(self, name):
+        return Place(f"{self}/{name}")
+
+    @property
+    def parent(self):
+        return Place(self.rpartition("/")[0])
+
+    @property
+    def name(self):
+        return self.rpartition("/")[2]
+
+    def with_suffix(self, suffix):
+        return Place(f"{self.rpartition('.')[0]}{suffix}")
+
+    def with_name(self, name):
+        return Place(f"{self.rpartition('/')[0]}/{name}")
+
+    def relative_to(self, folder):
+        return Place(self.removeprefix(f"{folder}/"))
 
 
 class File:
@@ -38,6 +65,10 @@ class File:
         self.mtime = 0.0
 
 
+# Makes another task the current one of a loop. Before Python 3.12 each loop has its own, which nobody else changes.
+_swap_task = getattr(tasks, "_swap_current_task", None)
+
+
 class Process:
     """A simulated process; `run` is its program."""
 
@@ -47,20 +78,17 @@ class Process:
         self.started = f"{world.now:.6f}"
         self.wake = world.now
         self.frozen = 0.0
+        self.idle = 0.0  # seconds for which it waited with nothing to do
         self.killed = self.over = False
         self.failure = None
         self.run = run
-        self.turn = threading.Lock()
-        self.turn.acquire()
-        self.thread = threading.Thread(target=self._live, daemon=True)
+        self.greenlet = greenlet(self._live, world.greenlet)
         world.processes.append(self)
-        self.thread.start()
 
     def due(self):
-        return self.wake if self.killed else max(self.wake, self.frozen)
+        return self.wake if self.killed or self.wake > self.frozen else self.frozen
 
     def _live(self):
-        self.turn.acquire()
         try:
             if not self.killed:
                 self.run(self)
@@ -70,7 +98,6 @@ class Process:
             self.failure = error
         self.over = True
         self.world.unlock_all(self)
-        self.world.hand_over(self)
 
 
 class World:
@@ -85,18 +112,20 @@ class World:
 
     def __init__(self, seed):
         self.draw = random.Random(seed)
+        self.tokens = random.Random(seed)  # apart, so that names of files decide nothing
         draw = self.draw.random
         self.now = 1000.0
         self.processes = []
-        self.events = []  # (time, callback)
+        self.events, self.planned = [], 0  # a heap of (time, number, callback)
         self.history = []
         self.files: dict[str, File] = {}
+        self.folders = {}  # folder: {name of a file in it: None}
         self.shown = {}  # path: (created at, host)
         self.ghosts = {}  # path: (removed at, host)
         self.renames = []
         self.locks = {}
         self.opened = {}
-        self.descriptors = 0
+        self.descriptors = self.tasks = 0
         self.full = False
         self.late = self.draw.choice((0.0, 0.0, 3.0, 25.0))
         self.has_locks = draw() < 0.7
@@ -104,54 +133,68 @@ class World:
         self.stamps_of_clients = draw() < 0.3
         self.op_seconds = self.draw.choice(OP_SECONDS)
         self.restless = self.draw.choice((0.02, 0.1, 0.3))
-        self.ended = threading.Event()
+        self.greenlet = getcurrent()
 
     def note(self, process, what, *more):
         self.history.append((self.now, getattr(process, "name", process), what, *more))
 
     def at(self, seconds, act):
-        self.events.append((self.now + seconds, len(self.events), act))
+        self.planned += 1
+        heapq.heappush(self.events, (self.now + seconds, self.planned, act))
+
+    def put(self, path, file):
+        self.files[path] = file
+        self.folders.setdefault(path.parent, {})[path.name] = None
+
+    def drop(self, path):
+        del self.files[path], self.folders[path.parent][path.name]
 
     # Who runs
 
     def start(self):
         """Run until every process is over."""
-        self.hand_over(None)
-        self.ended.wait()
+        while (following := self.next_process()) is not None:
+            following.greenlet.switch()  # back when a process is over
 
     def next_process(self):
         """Whose turn it is; time passes if nobody is ready."""
         while True:
-            while self.events and min(self.events)[0] <= self.now:
-                event = min(self.events)
-                self.events.remove(event)
-                event[2]()
-            living = [one for one in self.processes if not one.over]
-            ready = [one for one in living if one.due() <= self.now]
+            while self.events and self.events[0][0] <= self.now:
+                heapq.heappop(self.events)[2]()
+            ready, first = [], self.events[0][0] if self.events else FOREVER
+            for one in self.processes:
+                if not one.over:
+                    due = one.due()
+                    if due <= self.now:
+                        ready.append(one)
+                    elif due < first:
+                        first = due
             if ready:
                 return ready[0] if len(ready) == 1 else self.draw.choice(ready)
-            times = [one.due() for one in living] + [event[0] for event in self.events]
-            if not times or min(times) >= FOREVER:
+            if first >= FOREVER:
                 return None
-            self.now = max(self.now, min(times))
+            self.now = first
 
     def hand_over(self, current):
+        """Let others run until it is the current process's turn again."""
         following = self.next_process()
-        if following is current and current is not None:
+        if following is current:
             return
-        if following is None:
-            self.ended.set()
-        else:
-            following.turn.release()
-        if current is not None and not current.over:
-            current.turn.acquire()
+        loop = events._get_running_loop()
+        task = _swap_task(loop, None) if _swap_task and loop else None
+        events._set_running_loop(None)  # of the thread, in which all processes are
+        (self if following is None else following).greenlet.switch()
+        events._set_running_loop(loop)
+        if task is not None:
+            _swap_task(loop, task)
 
     def step(self, process):
         """An operation: time passes, and somebody else may be next."""
         if process.killed:
             raise KilledError
-        self.now += self.op_seconds * self.draw.random()
-        if self.draw.random() < self.restless or process.frozen > self.now:
+        random = self.draw.random
+        self.now += self.op_seconds * random()
+        if random() < self.restless or process.frozen > self.now:
             self.hand_over_at(process, self.now)
 
     def hand_over_at(self, process, when):
@@ -194,10 +237,10 @@ class World:
         for when, by, path, before in self.renames:
             if by == host and self.now - when < 5.0 and self.draw.random() < 0.5:
                 self.note(host, "loses a rename", path)
-                if before is None:
-                    self.files.pop(path, None)
-                else:
-                    self.files[path] = before
+                if before is not None:
+                    self.put(path, before)
+                elif path in self.files:
+                    self.drop(path)
         self.renames.clear()
 
     def unlock_all(self, process):
@@ -268,12 +311,14 @@ class SimulatedMachine(Machine):
 
     def _file(self, path):
         self.world.step(self.me)
-        file = self.world.files.get(str(path))
+        file = self.world.files.get(path)
         if file is None:
-            raise FileNotFoundError(errno.ENOENT, "No such file", str(path))
+            raise FileNotFoundError(errno.ENOENT, "No such file", path)
         return file
 
     def _sees(self, path):
+        if not self.world.late:
+            return True
         made, host = self.world.shown.get(path, (0.0, self.me.host))
         return host == self.me.host or self.world.now - made >= self.world.late
 
@@ -282,23 +327,25 @@ class SimulatedMachine(Machine):
         file.mtime = self.world.now + skew
 
     def _make(self, path):
-        file = self.world.files[str(path)] = File()
-        self.world.shown[str(path)] = self.world.now, self.me.host
-        self.world.ghosts.pop(str(path), None)
+        file = File()
+        self.world.put(path, file)
+        self.world.shown[path] = self.world.now, self.me.host
+        self.world.ghosts.pop(path, None)
         self._stamp(file)
         return file
 
     def names(self, folder):
         world = self.world
         world.step(self.me)
-        start = f"{folder}/"
-        seen = [path for path in world.files if path.startswith(start) and self._sees(path)]
-        seen += [
-            path
-            for path, (when, host) in world.ghosts.items()
-            if path.startswith(start) and host != self.me.host and world.now - when < world.late
-        ]
-        return [path[len(start) :] for path in seen if "/" not in path[len(start) :]]
+        names = list(world.folders.get(folder, ()))
+        if world.late:
+            names = [name for name in names if self._sees(f"{folder}/{name}")]
+            names += [
+                path.name
+                for path, (when, host) in world.ghosts.items()
+                if path.parent == folder and host != self.me.host and world.now - when < world.late
+            ]
+        return names
 
     def read(self, path):
         return bytes(self._file(path).content)
@@ -311,7 +358,7 @@ class SimulatedMachine(Machine):
 
     def is_there(self, path):
         self.world.step(self.me)
-        return str(path) in self.world.files and self._sees(str(path))
+        return path in self.world.files and self._sees(path)
 
     def touched(self, path):
         return self._file(path).mtime
@@ -328,20 +375,20 @@ class SimulatedMachine(Machine):
 
     def create(self, path):
         self.world.step(self.me)
-        if str(path) in self.world.files:
-            raise FileExistsError(errno.EEXIST, "File exists", str(path))
+        if path in self.world.files:
+            raise FileExistsError(errno.EEXIST, "File exists", path)
         self._make(path)
         return self._opened(path)
 
     def open(self, path, flags=0):
         self.world.step(self.me)
-        if str(path) not in self.world.files:
+        if path not in self.world.files:
             self._make(path)
         return self._opened(path)
 
     def _opened(self, path):
         self.world.descriptors += 1
-        self.world.opened[self.world.descriptors] = str(path), self.world.files[str(path)]
+        self.world.opened[self.world.descriptors] = path, self.world.files[path]
         return self.world.descriptors
 
     def write(self, descriptor, data):
@@ -394,22 +441,25 @@ class SimulatedMachine(Machine):
 
     def remove(self, path):
         self.world.step(self.me)
-        if self.world.files.pop(str(path), None) is not None:
-            self.world.ghosts[str(path)] = self.world.now, self.me.host
-            self.world.shown.pop(str(path), None)
+        if path in self.world.files:
+            self.world.drop(path)
+            self.world.ghosts[path] = self.world.now, self.me.host
+            self.world.shown.pop(path, None)
 
-    def move(self, path, target):
+    def move(self, path, target, replaces=True):
         file = self._file(path)
-        world, place = self.world, str(target)
-        before = world.files.get(place)
-        world.before_move(self.me, place)
-        world.renames.append((world.now, self.me.host, place, before))
+        world = self.world
+        before = world.files.get(target)
+        if before is not None and not replaces:
+            raise FileExistsError(errno.EEXIST, "File exists", target)
+        world.before_move(self.me, target)
+        world.renames.append((world.now, self.me.host, target, before))
         if before is None:
-            world.shown[place] = world.now, self.me.host
-        world.files[place] = file
-        del world.files[str(path)]
+            world.shown[target] = world.now, self.me.host
+        world.put(target, file)
+        world.drop(path)
 
-    def write_whole(self, path, content):
+    def write_whole(self, path, content, *, replaces=True):
         temporary = path.with_name(f".{path.name}.{self.world.draw.getrandbits(32):x}.partial")
         try:
             descriptor = self.create(temporary)
@@ -417,7 +467,9 @@ class SimulatedMachine(Machine):
                 if self.write(descriptor, half) < len(half):
                     raise OSError(errno.ENOSPC, "No space left on device")
             self.sync(descriptor)
-            self.move(temporary, path)
+            self.move(temporary, path, replaces)
+        except FileExistsError:
+            raise
         except OSError as error:
             raise cannot_write(path, error) from error
 
@@ -440,6 +492,18 @@ class SimulatedMachine(Machine):
             del self.world.locks[path]
 
 
+class SimulatedTask(asyncio.Task):
+    """A task whose place in a set depends on the seed alone, not on its address in memory."""
+
+    def __init__(self, *given, loop, **named):
+        loop.world.tasks += 1
+        self.number = loop.world.tasks
+        super().__init__(*given, loop=loop, **named)
+
+    def __hash__(self):
+        return self.number
+
+
 class SimulatedLoop(asyncio.BaseEventLoop):
     """An event loop of one simulated process; what runs in threads elsewhere is a later callback here."""
 
@@ -447,6 +511,7 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         super().__init__()
         self.world, self.me = world, process
         self._selector = self
+        self.set_task_factory(lambda loop, coroutine, **named: SimulatedTask(coroutine, loop=loop, **named))
         self.set_exception_handler(lambda *_: None)
 
     def __del__(self):
@@ -459,11 +524,18 @@ class SimulatedLoop(asyncio.BaseEventLoop):
         if self.me.killed:
             raise KilledError
         if timeout is None or timeout > 0:
+            self.me.idle += timeout or 0.0
             self.world.hand_over_at(self.me, FOREVER if timeout is None else self.world.now + timeout)
         return ()
 
     def _process_events(self, _):
         pass
+
+    def _asyncgen_firstiter_hook(self, _):
+        """The hook is the thread's, and the generator may be another process's."""
+
+    def _asyncgen_finalizer_hook(self, _):
+        """Generators of killed processes are not closed."""
 
     def _write_to_self(self):
         pass
@@ -483,7 +555,3 @@ class SimulatedLoop(asyncio.BaseEventLoop):
 
         self.call_later(0.01 * self.world.draw.random(), run)
         return future
-
-
-def folder_of(path):
-    return Path(os.path.dirname(path))

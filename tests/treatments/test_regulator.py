@@ -338,3 +338,22 @@ def test_reading_what_is_said_is_told_only_where_somebody_talks(wording):
     assert any(words in text for text in seen_texts(wording)[0] for words in spoken)
     for text in seen_texts(wording, talk=False)[0]:
         assert not any(words in text for words in spoken), text
+
+
+@pytest.mark.parametrize("game", GAMES)
+def test_fines_move_nothing_else_that_is_drawn(game):
+    """Whether a fine is imposed is drawn beside the game: who speaks first, and where, is as without fines."""
+    module, settings, policy = GAMES[game]
+    powers = {"powers": ["fine"], "on": ["choices"], "fine": 1.0, "detection": 0.5}
+    played = []
+    for rule in (make("regulator/never"), make("regulator/always", action="fine")):
+        env = module.parallel_env(
+            record=True, regulator=powers, **{**settings, "rounds": 6} if game != "kbc" else settings
+        )
+        play(env, {**dict.fromkeys(env.possible_agents, make(f"{game}/{policy}")), SEAT: rule}, seed=3)
+        played.append(
+            [event for event in env.events if event["type"] in ("message", "choice") and event["agent"] != SEAT]
+        )
+        fines = told(env, "regulation")
+    assert len({event["detected"] for event in fines}) == 2
+    assert played[0] == played[1]

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 from llm_coop_envs.errors import MissingExtra
+from llm_coop_envs.util.compiling import compiled
 
 try:
     import numba
@@ -23,15 +24,6 @@ except ImportError as error:
 __all__ = ["cgutils", "compiled", "inlined", "ir", "part", "types"]
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-def compiled(function: F) -> F:
-    """Compile a function to machine code that releases Python's lock.
-
-    Without fast-math, sums and products keep their order and nothing is fused, so that all machines compute the same
-    bits.
-    """
-    return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
 
 
 def part(function: F) -> F:

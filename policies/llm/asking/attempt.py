@@ -37,6 +37,7 @@ class Attempts:
         clock: time.
         notify: receives a sentence on anything odd about the provider's counts, once for each kind.
         stopped: returns why nothing may be sent any more, or `None`.
+        unpaused: is not set while the run is paused.
         claim: returns the number of this process's claim on an episode; raises `ClaimLost` if it lost it.
         on_answer: receives each answer as soon as it arrives, before it is journalled.
     """
@@ -50,6 +51,7 @@ class Attempts:
     clock: Clock
     notify: Callable[[str], None]
     stopped: Callable[[], RunStopped | None]
+    unpaused: asyncio.Event
     claim: Callable[[str], int] = lambda _: 0
     on_answer: Callable[[ChatReply], None] = lambda _: None
     _warned: set[str] = field(default_factory=set)
@@ -69,6 +71,10 @@ class Attempts:
         prompt, answer = self._upper_bounds(job.request)
         usd = self.price.upper_bound(prompt, answer) if self.price is not None else 0.0
         reserved = await self.ledger.reserve(prompt + answer, usd)
+        while not self.unpaused.is_set():  # paused while it waited for the budget
+            self.ledger.cancel(reserved, sent=False)
+            await self.unpaused.wait()
+            reserved = await self.ledger.reserve(prompt + answer, usd)
         try:
             stopped = self.stopped()
             if stopped is not None:

@@ -143,7 +143,7 @@ class Dispatcher:
 
     def may_send(self) -> bool:
         """Whether the next job may be sent now. If it may be sent later, a timer is set."""
-        if not self.queue.ready or self.queue.is_paused:
+        if not self.queue.ready or not self.queue.unpaused.is_set():
             return False
         # An endpoint that seems dead, or has only failed so far, gets a single request at a time.
         is_probing = self._breaker.is_open or (self._last_failure is not None and not self._has_answered)

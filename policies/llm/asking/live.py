@@ -192,6 +192,7 @@ class LiveChat:
                 clock=clock,
                 notify=self._notify,
                 stopped=lambda: self._stopped,
+                unpaused=queue.unpaused,
                 claim=self._claim,
             )
             dispatcher = Dispatcher(

@@ -87,12 +87,15 @@ class Queue:
         ready: jobs that may be sent now.
         stopped: why nothing is sent any more.
         paused_seconds: seconds in which nothing could be sent, because every address or the whole run was paused.
+        unpaused: is set unless the user has paused the run; and when nothing is sent any more.
     """
 
     def __init__(self, counters: RequestCounters, clock: Clock) -> None:
         self.ready: deque[Job] = deque()
         self.stopped: RunStopped | None = None
         self.paused_seconds = 0.0
+        self.unpaused = asyncio.Event()
+        self.unpaused.set()
         self._later: set[Job] = set()
         self._paused_since: float | None = None
         self._takers: list[Taker] = []
@@ -107,19 +110,17 @@ class Queue:
         """Whether another address is working."""
         return any(other.is_working for other in self._takers if other is not taker)
 
-    @property
-    def is_paused(self) -> bool:
-        """Whether the user has paused the run."""
-        return self._paused_since is not None
-
     def set_paused(self, paused: bool) -> None:
         """Pause or resume sending."""
         now = self._clock.time()
         if self._paused_since is None:
-            self._paused_since = now if paused else None
+            if paused and self.stopped is None:
+                self._paused_since = now
+                self.unpaused.clear()
         elif not paused:
             self.paused_seconds += now - self._paused_since
             self._paused_since = None
+            self.unpaused.set()
             self.pump()
 
     def submit(self, job: Job) -> None:
@@ -160,6 +161,7 @@ class Queue:
     def halt(self, reason: RunStopped) -> None:
         """Send nothing more; waiting jobs fail with `reason`, attempts in flight continue."""
         self.stopped = reason
+        self.unpaused.set()
         waiting = [*self.ready, *self._later]
         self.ready.clear()
         self._later.clear()

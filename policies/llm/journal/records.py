@@ -33,6 +33,13 @@ FORMAT = 1
 _IS_ERROR = "substr(answers.found, 1, 1) = x'22'"
 _FLUSH_AT = 256  # answers in memory that are written to the table together
 _BLOOM_BITS = 1 << 23
+_FIRST = (
+    "PRAGMA journal_mode=OFF",  # nothing is ever rolled back
+    "PRAGMA locking_mode=EXCLUSIVE",
+    # Rows are appended; only the index, a few bytes per row, is sorted by the key's hash.
+    "CREATE TABLE answers (mark INTEGER, key BLOB, digest TEXT, found BLOB, claim INTEGER)",
+    "CREATE INDEX places ON answers (mark)",
+)
 
 _Pending = dict[tuple[Any, ...], list[tuple[int, float]]]
 
@@ -108,16 +115,12 @@ class Answers:
         self._folder = folder
         self._latest: dict[RequestKey, tuple[str, bytes, int]] = {}
         self._bloom = bytearray(_BLOOM_BITS // 8)
-        self._table = sqlite3.connect("", isolation_level=None, check_same_thread=False)
-        self._execute("PRAGMA journal_mode=OFF")  # nothing is ever rolled back
-        self._execute("PRAGMA locking_mode=EXCLUSIVE")
-        # Rows are appended; only the index, a few bytes per row, is sorted by the key's hash.
-        self._execute("CREATE TABLE answers (mark INTEGER, key BLOB, digest TEXT, found BLOB, claim INTEGER)")
-        self._execute("CREATE INDEX places ON answers (mark)")
+        self._table: sqlite3.Connection | None = None  # few answers need no file
 
     def __del__(self) -> None:
         """Close the temporary file."""
-        self._table.close()
+        if self._table is not None:
+            self._table.close()
 
     def find(self, key: RequestKey, request: ChatRequest, digest: str) -> ChatReply | None:
         """Look up the recorded answer to a question; `None` if there is none.
@@ -179,6 +182,8 @@ class Answers:
 
         If a shorter question under a later attempt was answered, the error belongs to the run and stays.
         """
+        if self._table is None and not any(_is_error(record[1]) for record in self._latest.values()):
+            return
         self._flush_latest()
         refused = [RequestKey(*loads(row[0])) for row in self._execute(f"SELECT key FROM answers WHERE {_IS_ERROR}")]
         answered = {key[:4]: -1 for key in refused}
@@ -195,7 +200,7 @@ class Answers:
         """The digest of a decision's question, its answer or error as JSON, and the claim; `None` if there is none."""
         latest = self._latest.get(key)
         byte, bit = _bloom_bit(key)
-        if latest is not None or not self._bloom[byte] & bit:
+        if latest is not None or self._table is None or not self._bloom[byte] & bit:
             return latest
         row: tuple[str, bytes, int] | None = self._execute(
             "SELECT digest, found, claim FROM answers WHERE mark = ? AND key = ?", hash(key), dumps(tuple(key))
@@ -203,7 +208,8 @@ class Answers:
         return row
 
     def _delete(self, key: RequestKey) -> None:
-        self._execute("DELETE FROM answers WHERE mark = ? AND key = ?", hash(key), dumps(tuple(key)))
+        if self._table is not None:
+            self._execute("DELETE FROM answers WHERE mark = ? AND key = ?", hash(key), dumps(tuple(key)))
 
     def _flush_latest(self) -> None:
         """Write the latest answers to the file."""
@@ -215,6 +221,10 @@ class Answers:
 
     def _execute(self, statement: str, *values: object) -> sqlite3.Cursor:
         try:
+            if self._table is None:
+                self._table = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+                for first in _FIRST:
+                    self._table.execute(first)
             return self._table.execute(statement, values)
         except sqlite3.Error as error:
             raise JournalError(

@@ -143,8 +143,9 @@ class ChatSeats:
         self._max_fallbacks, self._delta = most_fallbacks, delta
         self._policy = LLMPolicy(_YieldingChat(), LLMSettings.build(**{"model": "learner", **(asking or {})}))
         other_seats = [name for name in seats if name not in self.learners]
-        opponents = self._scenario.opponent if others is None else others
-        by_seat = opponents if isinstance(opponents, Mapping) else dict.fromkeys(other_seats, opponents)
+        usual: Mapping[str, PolicyLike | str] = {name: self._scenario.opponent_of(name) for name in other_seats}
+        given = usual if others is None else others
+        by_seat = given if isinstance(given, Mapping) else dict.fromkeys(other_seats, given)
         names = {policy for policy in by_seat.values() if isinstance(policy, str)}
         scripted_by_name: dict[str, PolicyLike] = {name: self._scripted_policy(name) for name in sorted(names)}
         filled = {

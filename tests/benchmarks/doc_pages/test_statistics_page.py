@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from llm_coop_envs.benchmarks.doc_pages.interval_methods import METHODS
+from llm_coop_envs.benchmarks.doc_pages.interval_methods import METHODS, PRINTED
 from llm_coop_envs.benchmarks.doc_pages.statistics import (
     MEAN_SIZES,
     MEAN_WORLDS,
@@ -70,9 +70,6 @@ def test_a_part_comes_out_again():
         for kind, share in shares.items():
             error = (recorded[kind] * (1 - recorded[kind]) / 400) ** 0.5
             assert share == pytest.approx(recorded[kind], abs=4 * error + 1e-9), (name, n, kind)
-
-
-PRINTED = "**as printed**"
 
 
 @pytest.mark.parametrize("name", MEAN_WORLDS)

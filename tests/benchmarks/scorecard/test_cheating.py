@@ -16,7 +16,10 @@ from llm_coop_envs.studies.seating import GivenPlayer
 
 #: What random play and the best rule come to in the honesty of these tests.
 ROWS = [
-    {"name": name, "lines": [{"tendency": "honesty", "scenario": "kbc", "score": score}]}
+    {
+        "name": name,
+        "lines": [{"tendency": "honesty", "scenario": "kbc", **dict.fromkeys(("score", "best", "low", "high"), score)}],
+    }
     for name, score in (("random", 0.2), ("rules", 1.0))
 ]
 UNDERSTOOD = {"competency": 0.9, "unasked": ""}
@@ -100,7 +103,8 @@ def test_knowing_the_public_half_by_heart_earns_nothing():
 
 def test_playing_at_random_claims_nothing_where_random_play_scores_high():
     rows = [
-        {**row, "lines": [{**row["lines"][0], "score": score}]} for row, score in zip(ROWS, (0.87, 0.96), strict=True)
+        {**row, "lines": [{**row["lines"][0], **dict.fromkeys(("score", "best", "low", "high"), score)}]}
+        for row, score in zip(ROWS, (0.87, 0.96), strict=True)
     ]
     line = {
         "tendency": "honesty",

@@ -8,6 +8,8 @@ from invoking import assert_sentence, invoke
 from model_studies import answering
 
 from llm_coop_envs.benchmarks.scorecard.card import make_card, read_card, reliability
+from llm_coop_envs.benchmarks.scorecard.card_text import markdown
+from llm_coop_envs.benchmarks.scorecard.claims import find_claims
 from llm_coop_envs.benchmarks.scorecard.verification import card_faults
 from llm_coop_envs.core.base_policy import ScriptedPolicy
 from llm_coop_envs.policies.llm.testing.answers import scripted_answer
@@ -83,6 +85,12 @@ def test_a_scorecard_is_made_again_by_verify(rules, tmp_path, small):
     shutil.copy(rules / "scorecard-partial.json", folder)
     (folder / "scorecard-partial.md").write_text("better\n")
     assert "is not the table of the scorecard" in card_faults(open_run(folder))[0]
+    other = json.loads((rules / "scorecard-partial.json").read_text())
+    del other["check"], other["references"][0]
+    other["claims"] = find_claims(other)
+    (folder / "scorecard-partial.json").write_text(json.dumps({**other, "check": digest_of(other)}))
+    (folder / "scorecard-partial.md").write_text(markdown(other))
+    assert "rows of other players are not those that this program records" in card_faults(open_run(folder))[0]
     other = json.loads((rules / "scorecard-partial.json").read_text())
     other["left_out"] = []
     (folder / "scorecard-partial.json").write_text(json.dumps(other))
@@ -168,7 +176,7 @@ def test_a_policy_of_ones_own_is_asked_too_and_lies_are_found(tmp_path, beauty, 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("--policy", "level_k", "--suite-version", 99), "has version 3 of the suite"),
+        (("--policy", "level_k", "--suite-version", 99), "has version 4 of the suite"),
         ((), "who is tested? Give --policy NAME, or --model NAME"),
         (("--policy", "nobody"), "plays nothing of the suite"),
         (("--policy", "level_k", "--temperature", 0.5), "--temperature: for whom?"),

@@ -23,6 +23,7 @@ from llm_coop_envs.studies.seating import GivenPlayer
 #: Whoever changes what is asked makes a new version, and records the reference rows anew.
 HASHES = {
     1: "84e87abf5d7e1170e0202a5cf693f27965e0123216de0d5b72f4dacbf7d9603f",
+    4: "b1c70f70bdbdee2fdc4dbf1cb4b4b8dc5768da94b8a56951c7b2c1c4aa6147e0",
     3: "e12503c4721eb3724804759632a683feba526897781bdac6056ea0e413ef3e00",
     2: "589d25c21c80ea80a514a9029e652c5ab34688ecfcd3f592ed924691290aebd6",
 }

@@ -4,6 +4,7 @@ import type { Course, Episode, Frame } from "./data";
 import { exact } from "./parts";
 
 export const COLOURS = 8; // how many --c0, --c1, ... there are
+const EXITS = 6; // how many --e0, --e1, ... there are: the colours of exits in the window, films and reports
 
 export interface Drawing {
   episode: Episode;
@@ -52,7 +53,7 @@ function Room({ episode, frame, who, sight, choose }: Drawing & { frame: Frame }
         {desks.map(([r, c]: [number, number]) => <rect class="desk" x={c - 0.5} y={r - 0.5} width={1} height={1} />)}
         {exits.map((one: any, k: number) =>
           one.cells.map(([r, c]: [number, number]) => (
-            <rect class="exit" style={{ fill: `var(--c${k % COLOURS})` }} x={c - 0.5} y={r - 0.5} width={1} height={1}><title>{one.name}</title></rect>
+            <rect class="exit" style={{ fill: `var(--e${k % EXITS})` }} x={c - 0.5} y={r - 0.5} width={1} height={1}><title>{one.name}</title></rect>
           )),
         )}
         {who !== null && hears !== null && frame.status[who] === 0 && (
@@ -62,7 +63,7 @@ function Room({ episode, frame, who, sight, choose }: Drawing & { frame: Frame }
           <circle
             key={k}
             class={`person ${k === who ? "chosen" : ""} ${frame.status[k] === 2 ? "disabled" : ""} ${heard && k !== who && speaks.has(k) && !heard.has(k) ? "unheard" : ""} ${speaks.has(k) ? "speaks" : ""}`}
-            style={{ fill: frame.heading[k] < 0 ? "var(--faint)" : `var(--c${frame.heading[k] % COLOURS})` }}
+            style={{ fill: frame.heading[k] < 0 ? "var(--faint)" : `var(--e${frame.heading[k] % EXITS})` }}
             cx={c} cy={r} r={size}
             onClick={() => choose(k === who ? null : k)}
           >
@@ -72,7 +73,7 @@ function Room({ episode, frame, who, sight, choose }: Drawing & { frame: Frame }
       </svg>
       <figcaption>
         {exits.map((one: any, k: number) => (
-          <span class="key"><i style={{ background: `var(--c${k % COLOURS})` }} />{one.name}: {frame.out[k]} out</span>
+          <span class="key"><i style={{ background: `var(--e${k % EXITS})` }} />{one.name}: {frame.out[k]} out</span>
         ))}
         <span class="key">{inside} inside</span>
       </figcaption>
@@ -152,7 +153,7 @@ function Below({ course, place, to }: { course: Course; place: number; to: (plac
 // Exits have the colours that they have in the room; all of them together are drawn in ink.
 function exitColour(name: string, k: number, course: Course): string {
   const exits = course.series.filter((one) => one.name.startsWith("out by ")).map((one) => one.name);
-  return !exits.length ? `--c${k % COLOURS}` : exits.includes(name) ? `--c${exits.indexOf(name) % COLOURS}` : "--ink";
+  return !exits.length ? `--c${k % COLOURS}` : exits.includes(name) ? `--e${exits.indexOf(name) % EXITS}` : "--ink";
 }
 
 function Line({ episode, frame, who, choose }: Drawing & { frame: Frame }) {

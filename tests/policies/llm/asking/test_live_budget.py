@@ -154,3 +154,22 @@ def test_a_server_that_cuts_questions_short_is_reported_once(tmp_path):
     with_chat(tmp_path / "short", use_short, lambda request: reply(usage=Usage(100, 5)), notify=said.append)
     assert len(said) == 2
     assert "OLLAMA_CONTEXT_LENGTH" in said[0]
+
+
+def test_what_waits_for_the_budget_when_the_run_is_paused_is_not_sent_before_it_goes_on(tmp_path):
+    async def use(chat, client):
+        client.gate.clear()
+        answers = [asyncio.create_task(chat.ask(key(n), question(f"{n}", max_tokens=500))) for n in range(2)]
+        while not client.asked:
+            await asyncio.sleep(0.01)
+        chat.steer(paused=True, most=None)
+        client.gate.set()
+        await answers[0]
+        await asyncio.sleep(0.05)
+        sent = len(client.asked)
+        chat.steer(paused=False, most=None)
+        await answers[1]
+        return sent, len(client.asked)
+
+    assert with_chat(tmp_path, use, budget=Budget(tokens=900))[0] == (1, 2)
+    assert read_run(tmp_path)[0].calls == 2

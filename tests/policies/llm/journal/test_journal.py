@@ -157,6 +157,7 @@ def test_no_room_for_temporary_files_is_a_sentence(tmp_path, monkeypatch):
     monkeypatch.setattr(records, "_FLUSH_AT", 1)
 
     async def use(journal):
+        await record(journal, 0)
         journal.answers._table.close()  # as far as the journal can tell, like a full disk
         with pytest.raises(JournalError, match="temporary file"):
             await record(journal, 1)

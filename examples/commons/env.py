@@ -1,0 +1,258 @@
+"""The environment: month by month all take from the pool, see who took what, talk, and note what they have learned."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commons.rules import ration, share_out, threshold
+from llm_coop_envs.core.channels import everyone
+from llm_coop_envs.core.env import ScenarioEnv
+from llm_coop_envs.core.settings import ScenarioSettings
+from llm_coop_envs.interface.hooks import Over, Stage
+from llm_coop_envs.interface.question import Number, Question, Words
+from llm_coop_envs.interface.slots import Heard, Slots
+
+HARVEST, REFLECT = "harvest", "reflect"
+CONSEQUENCE, NUMBER = "consequence", "number"
+_CAP = re.compile(r"cap (\d+)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommonsSettings(ScenarioSettings):
+    """Settings of the commons; the defaults are GovSim's. The wordings `en-a`, `pasture` and `pollution` are its skins.
+
+    A regulator may order `"cap 10"`: nobody can take more in that month.
+
+    Attributes:
+        villagers: how many there are, newcomers included.
+        capacity: the units in a full pool, with which the game begins.
+        collapse: with fewer units left after a harvest nothing grows again, and the game is over.
+        months: how many months there are at most.
+        rationing: how scarce units are shared: `"units"`, one by one in random order, or `"proportional"`.
+        exchanges: how often everybody speaks after a harvest.
+        reflection: whether everybody writes a note to itself at the end of a month.
+        note_length: the longest note, in characters.
+        notes: how many of its last notes each is shown.
+        told: what all are told of the pool: `"nothing"` beyond the rules; `"consequence"`, what follows if everybody
+            takes more than the pool can bear; or `"number"`, how many units each that is, and nothing else.
+        newcomer_goal: what those who join later are told of themselves; empty for nothing.
+    """
+
+    bounds: ClassVar[Mapping[str, tuple[float, float]]] = {
+        "villagers": (1, 100),
+        "capacity": (2, 10_000),
+        "collapse": (1, 10_000),
+        "months": (1, 1000),
+        "exchanges": (1, 20),
+        "note_length": (1, 10_000),
+        "notes": (0, 100),
+    }
+    allowed: ClassVar[Mapping[str, Collection[str]]] = {
+        "rationing": ("units", "proportional"),
+        "told": ("nothing", CONSEQUENCE, NUMBER),
+    }
+    small: ClassVar[Mapping[str, int]] = {"months": 2}
+    changeable: ClassVar[Mapping[str, bool]] = {"present": True}
+    newcomers = True
+    fewest = 1
+    presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "govsim": {},
+        "newcomer": {
+            "months": 15,
+            "changes": [{"until_round": 2, "players": "villager_4", "settings": {"present": False}}],
+        },
+    }
+
+    villagers: int = 5
+    capacity: int = 100
+    collapse: int = 5
+    months: int = 12
+    rationing: str = "units"
+    exchanges: int = 1
+    reflection: bool = True
+    note_length: int = 500
+    notes: int = 3
+    told: str = "nothing"
+    newcomer_goal: str = "All that matters to you is how much you take yourself."
+
+    def check_order(self, order: str) -> None:
+        """Know caps besides silence."""
+        if not _CAP.fullmatch(order):
+            super().check_order(order)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CommonsSlots(Slots):
+    """What one villager may know.
+
+    Attributes:
+        rules: the settings; everybody knows them.
+        month: the month, from 1.
+        pool: the units there are now.
+        players: how many take from the pool in this month.
+        most: the most that can be taken in this month, by whatever a regulator has ordered.
+        bearable: how many units each can take so that the pool is as large again; 0 if it is not told.
+        taken: what everybody got in the last month, (name, units); empty before the first.
+        history: (month, pool before, own units) of the months so far.
+        notes: (month, own note) of the last months.
+        joined: who has joined in this month.
+        newcomer: whether this villager has joined after the first month.
+        heard: what was said after the last harvest, own words included.
+    """
+
+    rules: CommonsSettings
+    month: int
+    pool: int
+    players: int
+    most: int
+    bearable: int
+    taken: tuple[tuple[str, int], ...]
+    history: tuple[tuple[int, int, int], ...]
+    notes: tuple[tuple[int, str], ...]
+    joined: tuple[str, ...]
+    newcomer: bool
+    heard: tuple[Heard, ...]
+
+    def series(self) -> dict[str, list[tuple[float, float]]]:
+        """The pool before each month so far."""
+        return {"pool": [(month, pool) for month, pool, _ in self.history]}
+
+
+class CommonsEnv(ScenarioEnv):
+    """All take from one pool at the same time, and what is left doubles, up to what the pool can hold.
+
+    Phases: `harvest`, in which all say how many units to take, `talk`, and `reflect`, in which each writes a note that
+    it alone will read.
+
+    Choice: whole units from 0 to `capacity`, or words. A missing one counts as 0, or as no note.
+
+    Reward: the units that were taken.
+
+    Events: `round`: `pool` before the harvest, `wanted` and `taken` (`None` for who is not there), `left`, and `grown`.
+    """
+
+    metadata: ClassVar[dict[str, Any]] = {**ScenarioEnv.metadata, "name": "commons_v0", "render_fps": 2}
+    settings_type = CommonsSettings
+    slots_type = CommonsSlots
+    role = "villager"
+    act_phases = (HARVEST, REFLECT)
+    ruled_phases = (HARVEST,)
+    home = Path(__file__).parent
+    kept = ("pool", "history", "written")
+    cap: float = math.inf
+
+    def _setup(self) -> None:
+        self.n_players = self.settings.villagers
+        self.feature_names = ("pool", "month", "own_last")
+        self._feature_bounds = (0.0, 1.0)
+
+    def _moves(self) -> Mapping[str, Question]:
+        moves: dict[str, Question] = {
+            HARVEST: Number(name="units", low=0, high=self.settings.capacity, integer=True, counted=True)
+        }
+        if self.settings.reflection:
+            moves[REFLECT] = Words(name="note", longest=self.settings.note_length)
+        return moves
+
+    def _question(self, index: int) -> Question:
+        question = super()._question(index)
+        return replace(question, high=self._most) if isinstance(question, Number) else question
+
+    def _legal(self) -> NDArray[np.int8] | None:
+        if self.phase != HARVEST or math.isinf(self.cap):
+            return None
+        legal = np.arange(self.settings.capacity + 1) <= self._most
+        return np.tile(legal.astype(np.int8), (self.n_players, 1))
+
+    @property
+    def _most(self) -> int:
+        return int(min(self.cap, self.settings.capacity))
+
+    def _ordered(self, order: str) -> None:
+        match = _CAP.fullmatch(order)
+        self.cap = float(match[1]) if match else math.inf
+
+    def _begin(self, options: Mapping[str, Any]) -> None:
+        self.pool = self.settings.capacity
+        self.history: list[list[Any]] = []
+        self.written: list[list[Any]] = []
+
+    def _next_stage(self) -> Stage | Over:
+        rules, here = self.settings, self.present_in(self.round)
+        if len(self.history) == self.round > 0:
+            if self.history[-1][3] < rules.collapse:
+                return Over("the pool collapsed")
+            if self.phase == HARVEST and rules.talk:
+                self.conversation.forget()
+                drawn = self.nature("order")
+                return self._talk_stage([drawn.permutation(here).tolist() for _ in range(rules.exchanges)], everyone())
+            if self.phase != REFLECT and rules.reflection:
+                return Stage(REFLECT, [here])
+        if self.round == rules.months:
+            return Over("all months over", truncated=True)
+        self.round += 1
+        self.depart()
+        return Stage(HARVEST, [self.present_in(self.round)])
+
+    def _apply(self, phase: str, who: NDArray[np.intp], choices: NDArray[Any]) -> None:
+        if phase == REFLECT:
+            notes = zip(who.tolist(), choices.tolist(), strict=True)
+            self.written = [*self.written, *([self.round, i, note] for i, note in notes if note)]
+            return
+        rules, pool, wanted = self.settings, self.pool, [int(units) for units in choices]
+        got = (
+            share_out(wanted, pool) if rules.rationing == "proportional" else ration(wanted, pool, self.nature("units"))
+        )
+        left = pool - sum(got)
+        self.pool = min(2 * left, rules.capacity) if left >= rules.collapse else 0
+        self._rewards[who] += got
+        taken, all_wanted = ([None] * self.n_players for _ in range(2))
+        for i, units, asked in zip(who.tolist(), got, wanted, strict=True):
+            taken[i], all_wanted[i] = units, asked
+        self.history = [*self.history, [self.round, pool, taken, left]]
+        if self.record:
+            self.emit("round", pool=pool, wanted=all_wanted, taken=taken, left=left, grown=self.pool)
+
+    def _features(self) -> NDArray[np.float32]:
+        rules, ones = self.settings, np.ones(self.n_players)
+        last = self.history[-1][2] if self.history else [0] * self.n_players
+        own = np.array([units or 0 for units in last]) / rules.capacity
+        return np.column_stack([ones * self.pool / rules.capacity, ones * self.round / rules.months, own]).astype(
+            np.float32
+        )
+
+    def _picture(self) -> str:
+        last = [f"{name} {units}" for name, units in self._taken()]
+        return f"month {self.round}: {self.pool} units{'; taken: ' if last else ''}{', '.join(last)}"
+
+    def _taken(self) -> list[tuple[str, int]]:
+        last = self.history[-1][2] if self.history else ()
+        return [(name, units) for name, units in zip(self.possible_agents, last, strict=False) if units is not None]
+
+    def _slots(self, index: int, common: dict[str, Any]) -> CommonsSlots:
+        rules, here = self.settings, self.present_in(self.round)
+        before = set(self.present_in(self.round - 1).tolist()) if self.round > 1 else set(here.tolist())
+        own = [[month, note] for month, i, note in self.written if i == index]
+        return CommonsSlots(
+            rules=rules,
+            month=self.round,
+            pool=self.pool,
+            players=len(here),
+            most=self._most,
+            bearable=threshold(self.pool, len(here)) if rules.told != "nothing" else 0,
+            taken=tuple(self._taken()),
+            history=tuple((month, pool, got[index]) for month, pool, got, _ in self.history if got[index] is not None),
+            notes=tuple((month, note) for month, note in own[len(own) - min(rules.notes, len(own)) :]),
+            joined=tuple(self.possible_agents[i] for i in here.tolist() if i not in before),
+            newcomer=index not in set(self.present_in(1).tolist()),
+            heard=self._heard(index, own=True),
+            **common,
+        )

@@ -1,0 +1,243 @@
+"""The commons: rules of GovSim against what follows from them, newcomers, and a ruler in the regulator's seat."""
+
+import copy
+import json
+import warnings
+from math import fsum
+from pathlib import Path
+
+import numpy as np
+import pytest
+from code_lines import code_lines
+from hypothesis import given
+from hypothesis import strategies as st
+from llm_chats import Canned, run
+
+from commons.env import CommonsEnv, CommonsSettings
+from commons.rules import gini, ration, share_out, threshold
+from commons.scenario import SCENARIO
+from llm_coop_envs.core import registry
+from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.policies import make, play, scripted
+from llm_coop_envs.runs.folder import open_run
+from llm_coop_envs.runs.runner import run_study
+from llm_coop_envs.studies.study import load_study
+from llm_coop_envs.wrappers import NumericView
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)
+    from pettingzoo.test import parallel_api_test, parallel_seed_test
+
+FOLDER = Path(__file__).parents[2] / "examples" / "commons"
+RULER = {"on": ["choices"], "powers": [], "orders": ["cap 10"]}
+
+
+@pytest.fixture(autouse=True)
+def commons(monkeypatch):
+    monkeypatch.setattr(registry, "_registered", {})
+    registry.register(SCENARIO)
+
+
+def played(first, others="threshold", seed=1, **fields):
+    """The environment after an episode in which one policy plays the first seat, and its measures."""
+    env = CommonsEnv(record=True, **fields)
+    policies = [scripted.make(f"commons/{name}") if isinstance(name, str) else name for name in (first, others)]
+    seats = {name: policies[k > 0] for k, name in enumerate(env.possible_agents)}
+    if env.regulator is not None:
+        seats["regulator_0"] = make("forced", choice="cap 10")
+    play(env, seats, seed=seed)
+    return env, SCENARIO.episode_metrics(env.events)
+
+
+def months(env):
+    return [event for event in env.events if event["type"] == "round"]
+
+
+def test_it_is_short():
+    assert sum(code_lines(path) for path in FOLDER.glob("*.py")) <= 600
+
+
+@pytest.mark.parametrize("preset", ["govsim", "newcomer"])
+def test_official(preset):
+    def make_env(**options):
+        return CommonsEnv(preset=preset, months=4, **options)
+
+    parallel_api_test(make_env(), num_cycles=50)
+    parallel_seed_test(make_env, num_cycles=40)
+    parallel_api_test(NumericView(make_env(reflection=False)), num_cycles=40)
+    parallel_api_test(CommonsEnv(months=3, regulator=RULER), num_cycles=40)
+
+
+@given(st.lists(st.integers(0, 60), min_size=1, max_size=6), st.integers(0, 100), st.integers(0, 9))
+def test_units_are_rationed(wanted, pool, seed):
+    got = ration(wanted, pool, np.random.default_rng(seed))
+    assert all(units <= asked for units, asked in zip(got, wanted, strict=True))
+    assert sum(got) == min(pool, sum(wanted))
+    in_proportion = share_out(wanted, pool)
+    assert pool - len(wanted) < sum(in_proportion) <= pool or in_proportion == wanted
+
+
+def test_who_wants_more_gets_no_more_of_the_first_units():
+    rng = np.random.default_rng(1)
+    got = np.mean([ration([2, 100], 4, rng) for _ in range(4000)], axis=0)
+    # Four fair draws, of which two count at most: 0, 1, 2 units in 1, 4, 11 of 16 cases.
+    assert got[0] == pytest.approx(26 / 16, abs=0.05)
+
+
+def test_gini_has_its_ends():
+    assert gini([3, 3, 3]) == 0
+    assert gini([0, 0, 0]) == 0
+    assert gini([0, 0, 0, 8]) == pytest.approx(0.75)
+
+
+def test_whoever_keeps_to_the_threshold_survives_all_months():
+    env, measures = played("threshold")
+    assert (measures["months"], measures["survived"], measures["units"], measures["gini"]) == (12, True, 600, 0)
+    assert {event["grown"] for event in months(env)} == {100}
+    assert measures["over_used"] == 0
+
+
+@pytest.mark.parametrize("rationing", ["units", "proportional"])
+def test_one_who_takes_all_empties_the_pool_in_the_first_month(rationing):
+    env, measures = played("greedy", rationing=rationing)
+    assert measures["months"] == 1
+    assert not measures["survived"]
+    assert months(env)[0]["wanted"] == [100, 10, 10, 10, 10]
+    assert months(env)[0]["left"] < 5
+    assert env.events[-1]["reason"] == "the pool collapsed"
+
+
+def test_one_who_wants_fifteen_among_four_who_keep_to_ten():
+    fixed = scripted.make("commons/fixed", units=15)
+    env, _ = played(fixed, scripted.make("commons/fixed", units=10))
+    assert [event["pool"] for event in months(env)] == [100, 90, 70, 30]
+
+
+def test_a_newcomer_joins_and_has_heard_nothing_before():
+    env = CommonsEnv(preset="newcomer", record=True)
+    env.reset(seed=1)
+    seen = {}
+    while env.round < 4 and env.agents:
+        slots = env.look()[1]["villager_4"]["slots"]
+        seen.setdefault(env.round, []).append((slots, env.phase, 4 in env.on_turn))
+        env.step({name: {"choice": 8, "message": f"{name} in {env.round}"} for name in env.agents})
+    assert not any(on_turn for number in (1, 2) for _, _, on_turn in seen[number])
+    assert not any(slots.heard for number in (1, 2) for slots, _, _ in seen[number])
+    assert any(on_turn for _, _, on_turn in seen[3])
+    first = seen[3][0][0]
+    assert (first.players, first.joined, first.newcomer, first.heard) == (5, ("villager_4",), True, ())
+    text = env._text(first)
+    assert "All that matters to you" in text
+    assert "From this month on villager_4 takes part, too." in text
+    taken = [event["taken"][4] for event in months(env)]
+    assert taken[:3] == [None, None, 8]
+    assert {event["agent"] for event in env.events if event["type"] == "message" and event["round"] < 3} == {
+        f"villager_{k}" for k in range(4)
+    }
+
+
+def test_a_newcomer_who_wants_all_is_held_by_a_ruler():
+    greedy, threshold_agent = (scripted.make(f"commons/{name}") for name in ("greedy", "threshold"))
+    for ruler, survived in ((None, 3), (RULER, 15)):
+        env = CommonsEnv(preset="newcomer", record=True, regulator=ruler)
+        seats = {f"villager_{k}": greedy if k == 4 else threshold_agent for k in range(5)}
+        if ruler:
+            seats["regulator_0"] = make("forced", choice="cap 10")
+        play(env, seats, seed=1)
+        assert SCENARIO.episode_metrics(env.events)["months"] == survived
+
+
+def test_a_cap_is_in_the_question_in_the_mask_and_in_force():
+    env = CommonsEnv(record=True, regulator=RULER)
+    env.reset(seed=1)
+    env.step({"regulator_0": {"choice": 1}})
+    _, infos = env.look()
+    assert infos["villager_0"]["slots"].question.high == 10
+    assert infos["villager_0"]["action_mask"]["choice"]["harvest"].sum() == 11
+    env.step({"villager_0": {"choice": 11}, "villager_1": {"choice": 10}})
+    flags = {event["agent"]: event["flags"] for event in env.events if event["type"] == "choice"}
+    assert flags["villager_0"] == ["illegal_choice"]
+    assert flags["villager_1"] == []
+
+
+def test_a_regulator_rules_on_harvests_and_not_on_notes():
+    env = CommonsEnv(record=True, talk=False, months=1, villagers=2, regulator={"on": ["choices"], "powers": ["veto"]})
+    env.reset(seed=1)
+    ruled = []
+    while env.agents:
+        if env.phase == "review":
+            ruled.append(env.look()[1]["regulator_0"]["slots"].chosen)
+        env.step(
+            {
+                name: {"choice": 0 if name == "regulator_0" else 3 if env.phase == "harvest" else "mine"}
+                for name in env.agents
+            }
+        )
+    assert ruled == ["units 3", "units 3"]
+    assert [event["choice"] for event in env.events if event.get("phase") == "reflect"] == ["mine", "mine"]
+
+
+def test_notes_are_read_by_their_writer_alone():
+    env = CommonsEnv(record=True, talk=False, months=2, villagers=2)
+    policy, chat = run(env, Canned(act=["10", "10", "note of the first", "note of the second", "10", "10", "", ""]))
+    questions = [messages[-1] for messages in chat.prompts("act")]
+    assert policy.counters.total().fallbacks == 0
+    assert ["note of the first" in text for text in questions[4:6]] == [True, False]
+    assert ["note of the second" in text for text in questions[4:6]] == [False, True]
+
+
+@pytest.mark.parametrize("wording", ["en-a", "pasture", "pollution"])
+def test_skins_say_the_same_rules(wording):
+    texts = {}
+    for told in ("nothing", "consequence", "number"):
+        env = CommonsEnv(wording=wording, told=told)
+        texts[told] = env.reset(seed=1)[0]["villager_0"]["text"]
+        assert "100" in texts[told]
+        assert "12 months" in texts[told]
+        assert "from 0 to 100" in texts[told]
+    assert "everybody takes more than 10" in texts["consequence"]
+    assert "The number for this month is 10." in texts["number"]
+    assert len(set(texts.values())) == 3
+
+
+def test_snapshots_continue():
+    env = CommonsEnv(preset="newcomer", record=True)
+    env.reset(seed=4)
+    for _ in range(9):
+        env.step({agent: {"choice": 9, "message": "nine"} for agent in env.agents})
+    other = CommonsEnv(preset="newcomer", record=True)
+    other.set_state(json.loads(json.dumps(env.get_state())))
+    copied = copy.deepcopy(env)
+    for game in (env, other, copied):
+        while game.agents:
+            game.step({agent: {"choice": 9, "message": "nine"} for agent in game.agents})
+    assert env.get_state() == other.get_state() == copied.get_state()
+    assert env.events == copied.events
+
+
+def test_a_study_is_played_and_measured(tmp_path):
+    run_study(load_study(FOLDER / "study.yaml"), tmp_path / "run", workers=1)
+    folder = open_run(tmp_path / "run")
+    survived = {}
+    for arm, seed in folder.episodes:
+        measures = SCENARIO.episode_metrics(folder.read_events(arm.name, seed)[1])
+        survived.setdefault(arm.name, []).append(measures["months"])
+    mean = {name: fsum(row) / len(row) for name, row in survived.items()}
+    assert mean["threshold"] == mean["pasture"] == mean["pollution"] == 12
+    assert (mean["greedy"], mean["fifteen"], mean["newcomer"], mean["newcomer_ruled"]) == (1, 4, 3, 15)
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"villagers": 0}, "^villagers="),
+        ({"rationing": "luck"}, "^rationing="),
+        ({"regulator": {**RULER, "orders": ["cap all"]}}, "^regulator.orders="),
+        ({"changes": [{"from_round": 2, "until_round": 3, "settings": {"present": False}}]}, "does not come back"),
+        ({"changes": [{"until_round": 3, "settings": {"present": False}}]}, "too few players in round 1"),
+    ],
+)
+def test_what_cannot_be_is_one_sentence(fields, sentence):
+    with pytest.raises(SettingsError, match=sentence):
+        CommonsEnv(**fields)
+    assert threshold(100, 5) == CommonsSettings().capacity // 10
