@@ -44,7 +44,7 @@ def test_options_behind_the_name_are_those_of_the_command_line(tmp_path):
     with pytest.raises(SettingsError, match=r"step=1: is given twice, behind the name and by keyword"):
         policies.make(f"{rule} {{step: 0.5}}", step=1)
     for wrong in ("{step}", "{step: 0.5", "{stap: 1}"):
-        with pytest.raises(LlmCoopError, match="step|stap"):
+        with pytest.raises(LlmCoopError, match=r"step|stap"):
             policies.make(f"{rule} {wrong}")
 
 

@@ -6,7 +6,6 @@ reads a list of command lines, and for each prints the extras that it asks for, 
 the next try. Every try is a process of its own, in which the libraries of all other extras cannot be imported.
 """
 
-import importlib.abc
 import json
 import os
 import re
@@ -17,7 +16,7 @@ from pathlib import Path
 import tomllib
 
 PROJECT = Path(__file__).parents[2] / "pyproject.toml"
-ASKED = re.compile(r"needs the extra '([\w,-]+)'")
+ASKED = re.compile(r"pip install 'llm-coop-envs\[([\w,-]+)\]'")
 #: What packages are imported as, where their name does not say it.
 MODULES = {"pygame-ce": "pygame", "python-docx": "docx", "imageio-ffmpeg": "imageio_ffmpeg", "inspect-ai": "inspect_ai"}
 
@@ -33,16 +32,19 @@ def packages(extra, extras):
             yield MODULES.get(name, name.replace("-", "_"))
 
 
-class Absent(importlib.abc.MetaPathFinder):
-    """Finds that some modules are not installed."""
+class Without:
+    """A finder that does not find some modules."""
 
-    def __init__(self, modules):
-        self.modules = set(modules)
+    def __init__(self, finder, modules):
+        self._finder, self._modules = finder, frozenset(modules)
 
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in self.modules:
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-        return None
+        if name.partition(".")[0] in self._modules:
+            return None
+        return self._finder.find_spec(name, path, target)
+
+    def __getattr__(self, name):
+        return getattr(self._finder, name)
 
 
 def run(arguments, absent):
@@ -52,7 +54,8 @@ def run(arguments, absent):
         if not child:
             os.dup2(file.fileno(), 1)
             os.dup2(file.fileno(), 2)
-            sys.meta_path.insert(0, Absent(absent))
+            finders = [finder for finder in sys.meta_path if hasattr(finder, "find_spec")]
+            sys.meta_path[:] = [Without(finder, absent) for finder in finders]
             from llm_coop_envs.cli.main import main
 
             sys.argv = ["llm-coop", *arguments]
