@@ -43,17 +43,17 @@ studies-llm: $(VENV)/.local
 	done
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -q -n auto --dist loadfile -m "not rare and not ray"
+	$(BIN)/python -m pytest -q -n auto --dist worksteal -m "not rare and not ray"
 
 # The same tests, started from an odd environment and with Ctrl-C ignored, as in a shell's background.
 ODD := TZ=Pacific/Chatham LANG=tr_TR.UTF-8 LC_ALL=C COLUMNS=41 LINES=7 TERM=xterm-256color FORCE_COLOR=1 HOME=/nonexistent \
 	EDITOR=false PAGER=false PYTHONHASHSEED=77 OPENAI_API_KEY=odd LLM_COOP_API_KEY=odd http_proxy=http://127.0.0.1:9
 test-odd: $(VENV)/.dev
-	trap "" INT; $(ODD) $(BIN)/python -m pytest -q -n auto --dist loadfile -m "not rare and not ray" < /dev/null
+	trap "" INT; $(ODD) $(BIN)/python -m pytest -q -n auto --dist worksteal -m "not rare and not ray" < /dev/null
 
 # Also what takes minutes and seldom says more: a hundred kills, all archived sessions.
 test-all: $(VENV)/.dev
-	$(BIN)/python -m pytest -q -n auto --dist loadfile
+	$(BIN)/python -m pytest -q -n auto --dist worksteal
 
 # Runs of several parts in simulated worlds, with every fault; 20 to 30 minutes of a core.
 SIMULATED ?= 100000
@@ -66,7 +66,7 @@ test-lowest: | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
 	$(PYTHON) -m venv --clear $(VENV)-lowest
 	$(BIN)/uv pip install --quiet --resolution lowest-direct --python $(VENV)-lowest/bin/python -e ".[test]"
-	$(VENV)-lowest/bin/python -m pytest -q -n auto --dist loadfile -m "not slow and not rare" -k "not golden_picture"
+	$(VENV)-lowest/bin/python -m pytest -q -n auto --dist worksteal -m "not slow and not rare" -k "not golden_picture"
 
 # What needs torch and stable-baselines3, which `test` leaves out: training, and the numeric view in SuperSuit.
 test-rl: $(VENV)/.rl

@@ -187,6 +187,17 @@ def submit_again(env: ScenarioEnv, events: Sequence[Event]) -> None:
     Raises:
         RunError: the replayed rounds differ from the recorded ones, or the episode is over.
     """
+    for actions in submitted_steps(events):
+        if env.over:
+            break
+        env.submit(actions)
+    recorded, replayed = ([event for event in history if event["type"] == "round"] for history in (events, env.events))
+    if recorded != replayed or env.over:
+        raise RunError("the recorded episode cannot be played on: its settings lead to other rounds, or to its end")
+
+
+def submitted_steps(events: Sequence[Event]) -> list[dict[str, dict[str, Any]]]:
+    """What the players submitted in each step of a recorded episode, as `env.submit` takes it."""
     submitted: dict[int, dict[str, dict[str, Any]]] = {}
     for event in events:
         if event["type"] in ("choice", "message"):
@@ -195,13 +206,7 @@ def submit_again(env: ScenarioEnv, events: Sequence[Event]) -> None:
             if event["agent"] in actions:  # one of several messages of a turn
                 action = {"message": [actions[event["agent"]]["message"], action["message"]]}
             actions[event["agent"]] = action
-    for step in range(events[-1]["step"]):
-        if env.over:
-            break
-        env.submit(submitted.get(step, {}))
-    recorded, replayed = ([event for event in history if event["type"] == "round"] for history in (events, env.events))
-    if recorded != replayed or env.over:
-        raise RunError("the recorded episode cannot be played on: its settings lead to other rounds, or to its end")
+    return [submitted.get(step, {}) for step in range(events[-1]["step"])]
 
 
 def _submitted(event: Event) -> dict[str, Any]:

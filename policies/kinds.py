@@ -19,13 +19,14 @@ from llm_coop_envs.policies import scripted
 if TYPE_CHECKING:
     from llm_coop_envs.policies.llm.chat import Chat
 
-LLM, OWN, FORCED = "llm", "own", "forced"
+LLM, OWN, FORCED, RECORDED = "llm", "own", "forced", "recorded"
 
 #: The plug-ins by kind. Those in `baselines` are this room's only references to a higher layer. They are given by name,
 #: because entry points would cost a look at all installed packages whenever a name is parsed.
 KINDS: Mapping[str, str] = {
     LLM: "llm_coop_envs.policies.llm.playing.player",
     FORCED: "llm_coop_envs.policies.forced",
+    RECORDED: "llm_coop_envs.policies.recorded",
     "human": "llm_coop_envs.policies.human.player",
     "q_learning": "llm_coop_envs.baselines.q_learning.player",
     "tabular": "llm_coop_envs.baselines.tabular.player",

@@ -6,6 +6,15 @@ import pytest
 inherited.forget()
 
 
+@pytest.fixture(autouse=True, scope="module")
+def _quiz_is_forgotten():
+    """A scorecard registers it for its process; tests of what is listed may come after tests of scorecards."""
+    yield
+    from llm_coop_envs.core import registry
+
+    registry._registered.pop("quiz", None)
+
+
 @pytest.fixture
 def typed_in_window(monkeypatch):
     """Press keys, one answer for each question; the window is closed when there are no more."""

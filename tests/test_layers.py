@@ -17,7 +17,18 @@ RULES, FACES = "<scenario>", "<scenario>/faces"
 
 #: The rooms, lower first (docs/design.md draws them). A module imports from its own room and from lower ones.
 ROOMS = (
-    *("errors", "version", "util", "storage", "statistics", "interface", "treatments", "core", "wrappers"),
+    *(
+        "errors",
+        "version",
+        "util",
+        "storage",
+        "statistics",
+        "interface",
+        "treatments",
+        "mechanisms",
+        "core",
+        "wrappers",
+    ),
     *("registration", "renamed_modules", "policies", RULES, "render", "baselines", "measures", "studies", "runs"),
     *("export", "reports", "benchmarks", "page", FACES, "cli", "__main__"),
 )

@@ -1,6 +1,7 @@
 """Names say what they hold: hardly any variable is called `found`, hardly any function `of`."""
 
 import ast
+import functools
 import re
 from collections import Counter
 from pathlib import Path
@@ -22,7 +23,13 @@ LOOSE = re.compile(
 MOST_FILLER, MOST_LOOSE = 0.01, 40
 
 
+@functools.cache
 def nodes():
+    """Path and node of all the code; read once."""
+    return [*_read_nodes()]
+
+
+def _read_nodes():
     for room in ROOMS:
         for path in (ROOT / room).rglob("*.py"):
             inside = path.relative_to(ROOT).parts

@@ -69,8 +69,16 @@ def test_commands_are_ones_that_the_program_knows(line):
     command.make_context(name, rest)  # refuses options that are not there
 
 
+# They take a processor for 5 to 10 seconds each, and hold what other pages and tests show in less.
+RARE = {"populations", "scorecard", "shipped_studies"}
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("path", [path for path in PAGES if to_run(path)], ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(path, marks=[pytest.mark.rare] * (path.stem in RARE)) for path in PAGES if to_run(path)],
+    ids=lambda path: path.stem,
+)
 def test_snippets_run(path, tmp_path):
     paths = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     done = subprocess.run(

@@ -21,6 +21,7 @@ from llm_coop_envs.interface.hooks import Over, Stage
 from llm_coop_envs.interface.moves import Shares
 from llm_coop_envs.interface.question import Option, Options, Question
 from llm_coop_envs.interface.slots import Heard, Slots
+from llm_coop_envs.mechanisms.stage_game import StageGame
 
 Cells = tuple[tuple[tuple[float, float], ...], ...]
 
@@ -33,7 +34,7 @@ class DilemmaSettings(ScenarioSettings):
 
     Attributes:
         game: `"matrix"`, two players and a payoff for both in each cell; `"public_goods"`; or `"travellers"`.
-        players: how many play.
+        players: how many play; with `group_size`, how many there are in all games side by side.
         payoffs: of a matrix game, the (first player's, second player's) payoffs by row and column.
         actions: what the actions of a matrix game or of public goods are called.
         multiplier: of public goods, what a contribution of 1 is worth to all together.
@@ -45,6 +46,8 @@ class DilemmaSettings(ScenarioSettings):
         shown: how many of the last rounds are shown.
     """
 
+    again: ClassVar[Mapping[str, str]] = {"rounds": "rounds", "continuation": "continuation", "remembered": "shown"}
+    has_groups: ClassVar[bool] = True
     bounds: ClassVar[Mapping[str, tuple[float, float]]] = {
         "players": (2, 100),
         "multiplier": (0, 1000),
@@ -100,8 +103,9 @@ class DilemmaSettings(ScenarioSettings):
     def _read_matrix(self) -> None:
         cells: Any = self.payoffs
         size = len(self.actions)
-        if self.players != 2:
-            raise SettingsError("players", self.players, "a matrix game has 2; take game: public_goods for others")
+        if self.together != 2:
+            reason = "a matrix game has 2; set group_size: 2 for pairs, or take game: public_goods"
+            raise SettingsError("group_size" if self.group_size else "players", self.together, reason)
         try:
             table = tuple(tuple((cell[0], cell[1]) for cell in row if len(cell) == 2) for row in cells)
         except (TypeError, IndexError, KeyError):
@@ -113,6 +117,17 @@ class DilemmaSettings(ScenarioSettings):
             raise SettingsError("payoffs", cells, "must be finite numbers")
         floats = tuple(tuple((float(first), float(second)) for first, second in row) for row in table)
         object.__setattr__(self, "payoffs", floats)
+
+    @property
+    def together(self) -> int:
+        """How many play a game with each other."""
+        return self.group_size or self.players
+
+    def stage_game(self) -> StageGame:
+        """A round: the first action cooperates, the last one competes."""
+        return StageGame(
+            players=self.together, actions=self.names, cooperative=0, competitive=self.competitive, worth=self.pay
+        )
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -143,7 +158,7 @@ class DilemmaSettings(ScenarioSettings):
     @property
     def ends(self) -> tuple[float, float]:
         """The mean payoff when all compete, and when all cooperate."""
-        return mean(self.pay([self.competitive] * self.players)), mean(self.pay([0] * self.players))
+        return mean(self.pay([self.competitive] * self.together)), mean(self.pay([0] * self.together))
 
     @property
     def extremes(self) -> tuple[float, float]:
@@ -151,9 +166,9 @@ class DilemmaSettings(ScenarioSettings):
         if self.game == MATRIX:
             values = [value for row in self.payoffs for cell in row for value in cell]
         elif self.game == PUBLIC_GOODS:
-            each = self.multiplier / self.players
-            contributors = range(self.players + 1)
-            values = [k * each for k in contributors if k] + [k * each + 1 for k in contributors if k < self.players]
+            each = self.multiplier / self.together
+            contributors = range(self.together + 1)
+            values = [k * each for k in contributors if k] + [k * each + 1 for k in contributors if k < self.together]
         else:
             low, high = self.claims
             values = [low - self.bonus, max(high, high - 1 + self.bonus)]
@@ -170,16 +185,18 @@ class DilemmaSlots(Slots):
 
     Attributes:
         rules: the settings; everybody knows them.
-        index: which player it is, from 0.
+        index: its place in the game, from 0.
+        others: those with whom it plays now.
         round: the round, from 1.
-        history: (round, actions of all, own payoff) of the last rounds.
+        history: (round, (name, action) of those in its game, own payoff) of the last rounds.
         heard: what this player has heard and said in this round.
     """
 
     rules: DilemmaSettings
     index: int
+    others: tuple[str, ...]
     round: int
-    history: tuple[tuple[int, tuple[int, ...], float], ...]
+    history: tuple[tuple[int, tuple[tuple[str, int], ...], float], ...]
     heard: tuple[Heard, ...]
 
 
@@ -233,27 +250,36 @@ class DilemmaEnv(ScenarioEnv):
 
     def _apply(self, phase: str, who: NDArray[np.intp], choices: NDArray[Any]) -> None:
         actions = [int(choice) for choice in choices]
-        payoffs = self.settings.pay(actions)
+        payoffs = [0.0] * self.n_players
+        for group in self.groups:
+            for i, payoff in zip(group, self.settings.pay([actions[i] for i in group]), strict=True):
+                payoffs[i] = payoff
         self._rewards += payoffs
-        self.history = [*self.history, [self.round, actions, list(payoffs)]]
+        self.history = [*self.history, [self.round, actions, payoffs, [list(group) for group in self.groups]]]
         if self.record:
-            self.emit("round", actions=actions, payoffs=list(payoffs))
+            self.emit("round", actions=actions, payoffs=payoffs)
 
     def _features(self) -> NDArray[np.float32]:
         shared = np.full(self.n_players, self.round / self.settings.rounds)
         if not self.history:
             return np.column_stack([shared, *[np.full(self.n_players, -1.0)] * 2]).astype(np.float32)
         actions = np.array(self.history[-1][1])
-        others = ((actions == 0).sum() - (actions == 0)) / (self.n_players - 1)
+        others = np.zeros(self.n_players)
+        for group in self.history[-1][3]:
+            cooperating = actions[group] == 0
+            others[group] = (cooperating.sum() - cooperating) / (len(group) - 1)
         return np.column_stack([shared, actions / self.settings.competitive, others]).astype(np.float32)
 
     def _slots(self, index: int, common: dict[str, Any]) -> DilemmaSlots:
         known = self.history[-self.settings.shown :] if self.settings.shown else []
+        names, group = self.possible_agents, self.group_of(index)
+        games = [(number, next(g for g in groups if index in g), a, pay) for number, a, pay, groups in known]
         return DilemmaSlots(
             rules=self.settings,
-            index=index,
+            index=group.index(index),
+            others=tuple(names[i] for i in group if i != index),
             round=self.round,
-            history=tuple((number, tuple(actions), payoffs[index]) for number, actions, payoffs in known),
+            history=tuple((n, tuple((names[i], a[i]) for i in g), pay[index]) for n, g, a, pay in games),
             heard=self._heard(index, own=True),
             **common,
         )

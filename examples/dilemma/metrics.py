@@ -5,7 +5,7 @@ from typing import Any
 
 from dilemma.env import DilemmaSettings
 from dilemma.games import mean
-from llm_coop_envs.core.scenario import Event, Measures, Row
+from llm_coop_envs.core.scenario import PER_CENT, Event, Measures, MeasureWords, Row
 from llm_coop_envs.statistics.intervals import SHARE, Range
 
 
@@ -51,5 +51,6 @@ MEASURES = Measures(
         "round": lambda settings: Range(low=1, high=settings["rounds"], integer=True),
     },
     nature={},
+    words={"cooperative": MeasureWords(noun="the share of cooperative actions", unit=PER_CENT)},
     headline=("cooperative", "payoff", "gain"),
 )

@@ -9,4 +9,5 @@ SCENARIO = Scenario(
     measures="dilemma.metrics:MEASURES",
     scripted="dilemma.scripted:POLICIES",
     opponent="tit_for_tat",
+    importers={"coopeval": "dilemma.coopeval:read_records"},
 )

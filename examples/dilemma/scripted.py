@@ -4,15 +4,12 @@ from abc import abstractmethod
 
 from dilemma.env import DilemmaSettings, DilemmaSlots
 from dilemma.games import best_reply
-from llm_coop_envs.policies import Action, Episode, Request, ScriptedPolicy
+from llm_coop_envs.policies import Episode
+from llm_coop_envs.policies.scripted.stage_games import GAME_POLICIES, BestResponder, GamePlayer
 
 
-class Chooser(ScriptedPolicy):
-    """Chooses an action for sure, and says nothing."""
-
-    def decide(self, request: Request) -> Action:
-        """Choose an action."""
-        return {"choice": self.choose(request.info["slots"]), "message": ""}
+class Chooser(GamePlayer):
+    """Chooses an action for sure, says nothing, and takes no part in what a mechanism asks."""
 
     @abstractmethod
     def choose(self, slots: DilemmaSlots) -> int:
@@ -23,8 +20,7 @@ def others_last(slots: DilemmaSlots) -> tuple[int, ...]:
     """What the others did in the last round that is shown; in the first round nothing."""
     if not slots.history:
         return ()
-    actions = slots.history[-1][1]
-    return actions[: slots.index] + actions[slots.index + 1 :]
+    return tuple(action for name, action in slots.history[-1][1] if name != slots.me)
 
 
 class Cooperate(Chooser):
@@ -66,17 +62,23 @@ class Grim(Chooser):
         return slots.rules.competitive if slots.me in self.betrayed else 0
 
 
-class BestResponse(Chooser):
-    """Answers best to what the others did in the last round; at first it expects the competitive action of them."""
+class BestResponse(BestResponder):
+    """Answers best to what the others did in the last round; at first it expects the competitive action of them.
+
+    What a mechanism asks for it answers as `best_responder` does.
+    """
 
     def choose(self, slots: DilemmaSlots) -> int:
-        """The best reply; of equally good ones the competitive one."""
+        """The best reply; of equally good ones the competitive one. Under a contract its part of the equilibrium."""
+        if slots.mechanism is not None and slots.mechanism.binding:
+            return super().choose(slots)
         rules: DilemmaSettings = slots.rules
-        expected = others_last(slots) or (rules.competitive,) * (rules.players - 1)
+        expected = others_last(slots) or (rules.competitive,) * (rules.together - 1)
         return best_reply(rules.replies(slots.index, expected), rules.competitive)
 
 
 POLICIES = {
+    **GAME_POLICIES,
     "cooperate": Cooperate,
     "defect": Defect,
     "tit_for_tat": TitForTat,

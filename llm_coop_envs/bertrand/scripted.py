@@ -17,10 +17,11 @@ from llm_coop_envs.bertrand.equilibrium import best_reply
 from llm_coop_envs.bertrand.rules import Rivalry, nearest
 from llm_coop_envs.bertrand.settings import BertrandSettings
 from llm_coop_envs.bertrand.slots import BertrandSlots
-from llm_coop_envs.core.base_policy import SlotsPolicy
+from llm_coop_envs.core.base_policy import Policy, SlotsPolicy
 from llm_coop_envs.core.policy import Episode
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.interface.wording import six_digits
+from llm_coop_envs.policies.scripted.stage_games import GAME_POLICIES
 from llm_coop_envs.util.checks import check_bool
 
 # A price in a message: "1.85" or "2"; of "2." at the end of a sentence the 2.
@@ -341,3 +342,7 @@ POLICIES: dict[str, Callable[..., PricingPolicy]] = {
     "uniform": Uniform,
     "win_continue_lose_reverse": WinContinueLoseReverse,
 }
+"""Those that set prices by what they see or know of the market."""
+
+SCRIPTED: dict[str, Callable[..., Policy]] = {**POLICIES, **GAME_POLICIES}
+"""All of them: also those that play a round as a game, with the mechanism around it."""

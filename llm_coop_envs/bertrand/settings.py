@@ -15,11 +15,13 @@ from typing import Any, ClassVar
 
 from llm_coop_envs.bertrand.demand import LinearMarket, LogitMarket, Market
 from llm_coop_envs.bertrand.presets import PRESETS
-from llm_coop_envs.bertrand.rules import Band, Equilibria, Rivalry, find_equilibria, nearest, price_grid
+from llm_coop_envs.bertrand.rules import Band, Equilibria, Rivalry, find_equilibria, nearest, outcome, price_grid
 from llm_coop_envs.core.settings import PERCEPTION, ScenarioSettings, added
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.interface.question import Number
+from llm_coop_envs.mechanisms.stage_game import StageGame
 from llm_coop_envs.util.checks import check_choice, check_int, check_number, suggestion
+from llm_coop_envs.util.digits import six_digits
 
 MAX_FIRMS = 1000
 MAX_GRID_POINTS = 100_000
@@ -149,6 +151,7 @@ class BertrandSettings(ScenarioSettings):
         "collusion_tolerance": (0, math.inf),
     }
     small: ClassVar[Mapping[str, int]] = {"exchanges": 1}
+    again: ClassVar[Mapping[str, str]] = {"rounds": "rounds", "remembered": "history_window"}
     changeable: ClassVar[Mapping[str, bool]] = {
         "history_window": True,
         "bins": True,
@@ -227,6 +230,30 @@ class BertrandSettings(ScenarioSettings):
         if self.moves == IN_TURN and (self.initial_prices is None or self.force_first_price):
             reason = "needs initial_prices that are not forced: prices of firms that are not on turn stand"
             raise SettingsError("moves", IN_TURN, reason)
+
+    def stage_game(self) -> StageGame:
+        """A round on the price grid: joint-profit prices cooperate, Nash prices compete, each to the nearest step.
+
+        Raises:
+            SettingsError: the firms have unlike grids, take turns, or do not set all prices themselves.
+        """
+        grids, equilibria, market, band = self.grids, self.equilibria, self.market, self.band
+        if self.moves == IN_TURN or self.force_first_price or any(grid != grids[0] for grid in grids):
+            reason = "needs firms that all choose among the same prices at once: the same cost and quality for all, "
+            raise SettingsError("mechanism", "this", f"{reason}moves: simultaneous, and no forced first price")
+
+        def worth(profile: Sequence[int]) -> Sequence[float]:
+            settled = outcome(market, equilibria, band, [grids[0][choice] for choice in profile])
+            return settled.gains if self.reward == "normalised" else settled.profits
+
+        return StageGame(
+            players=self.firms,
+            actions=tuple(map(six_digits, grids[0])),
+            cooperative=nearest(grids[0], equilibria.joint[0]),
+            competitive=nearest(grids[0], equilibria.nash[0]),
+            worth=worth,
+            amounts=grids[0],
+        )
 
     def check_order(self, order: str) -> None:
         """Require the order `"silence"`, or `"cap PRICE"` with a price above the lowest.

@@ -18,6 +18,7 @@ from llm_coop_envs.cli.export import export_command
 from llm_coop_envs.cli.figures import figures_command
 from llm_coop_envs.cli.film import film_command
 from llm_coop_envs.cli.help import HelpfulCommand, HelpfulGroup
+from llm_coop_envs.cli.import_records import import_command
 from llm_coop_envs.cli.journal import journal_command
 from llm_coop_envs.cli.judge import judge_command
 from llm_coop_envs.cli.list import list_command
@@ -31,6 +32,7 @@ from llm_coop_envs.cli.slurm import slurm_command
 from llm_coop_envs.cli.status import status_command
 from llm_coop_envs.cli.steer import limit_command, pause_command, resume_command, steer_app, stop_command
 from llm_coop_envs.cli.table import table_command
+from llm_coop_envs.cli.tournament import tournament_command
 from llm_coop_envs.cli.train import train_command
 from llm_coop_envs.cli.transcript import transcript_command
 from llm_coop_envs.cli.verify import verify_command
@@ -53,6 +55,7 @@ COMMANDS: Mapping[str, Mapping[str, Callable[..., None] | typer.Typer]] = {
     "Start": {"list": list_command, "describe": describe_command, "play": play_command},
     "Run": {
         "run": run_command,
+        "tournament": tournament_command,
         "bench": bench_command,
         "branch": branch_command,
         "slurm": slurm_command,
@@ -73,7 +76,7 @@ COMMANDS: Mapping[str, Mapping[str, Callable[..., None] | typer.Typer]] = {
         "journal": journal_command,
         "serve-scripted": serve_scripted_command,
     },
-    "Data": {"export": export_command, "verify": verify_command},
+    "Data": {"import": import_command, "export": export_command, "verify": verify_command},
     "Make": {
         "film": film_command,
         "population": population_command,

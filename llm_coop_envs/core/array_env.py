@@ -16,7 +16,7 @@ from gymnasium.utils import seeding
 from numpy.typing import NDArray
 
 from llm_coop_envs.core.channels import Audience, Conversation
-from llm_coop_envs.core.regulated import Regulated
+from llm_coop_envs.core.instituted import Instituted
 from llm_coop_envs.core.settings import ScenarioSettings
 from llm_coop_envs.errors import ResetNeeded, SettingsError
 from llm_coop_envs.interface.actions import ChoiceReader, Indices, MoveReader
@@ -39,7 +39,7 @@ _KEPT = (
 )
 
 
-class ArrayEnv(Regulated):
+class ArrayEnv(Instituted):
     """One scenario, played with arrays of choices.
 
     Attributes:
@@ -82,6 +82,8 @@ class ArrayEnv(Regulated):
             self._state_bounds = (np.tile(ends[0], self.n_players), np.tile(ends[1], self.n_players))
         self.possible_agents = self._player_names
         self._read_moves()
+        self._acting = frozenset(self.phases) - {TALK}
+        self._establish()
         self._seat_regulator()
         if settings.private_messages and (self.regulator is not None or SPEAKER in settings.reach("delivery_by")):
             reason = "goes neither with a regulator, who rules on one message, nor with delivery_by: speaker"
@@ -168,6 +170,7 @@ class ArrayEnv(Regulated):
         self._paraphrases: dict[int, str] = {}
         self._stated: dict[int, dict[str, int]] = {}
         self._unreached: dict[int, tuple[str, ...]] = {}
+        self._restart_mechanism()
         self.conversation.restart()
         if self._notices is not None:
             self._notices.clear()
@@ -351,7 +354,7 @@ class ArrayEnv(Regulated):
             usable = self._usable(choices, on_turn, missing)
             if self.record:
                 self._record_choices(on_turn, usable)
-            self._apply(self.phase, on_turn, usable)
+            self._count(on_turn, usable)
         self.cycles += 1
         self._level += done
         self._masks = None
@@ -459,7 +462,7 @@ class ArrayEnv(Regulated):
             episode["notices"] = self._notices.get_state()
         if self.regulator is not None:
             episode["regulator"] = {**self.regulator.get_state(), "who": [int(i) for i in self._who]}
-        return episode
+        return {**episode, **self._save_mechanism()}
 
     def load_episode(self, state: Mapping[str, Any]) -> None:
         """Continue from what `save_episode` gave."""
@@ -477,6 +480,7 @@ class ArrayEnv(Regulated):
         self.agents = [] if self.over else [names[i] for i in self.live.tolist()]
         self._started = True
         self._told_changes = self.settings.in_force(self.round)
+        self._load_mechanism(state)
         self._restore(state["own"])
         if "paraphrases" in state:
             self._paraphrases = unpack_value(state["paraphrases"])

@@ -10,6 +10,7 @@ from llm_coop_envs.core.array_env import TALK
 from llm_coop_envs.core.policy import Episode, Request
 from llm_coop_envs.core.settings import ScenarioSettings
 from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.mechanisms.settings import MECHANISM_PHASES
 from llm_coop_envs.treatments.regulator import REPORT, SEAT
 
 Action = dict[str, Any]
@@ -111,6 +112,8 @@ class SlotsPolicy(ScriptedPolicy):
         slots = request.info["slots"]
         if slots.phase == REPORT:  # these rules never report to a regulator
             return {"choice": 0}
+        if slots.phase in MECHANISM_PHASES:  # nor do they take part in what a mechanism asks
+            return {"choice": slots.question.stand_in()}
         return {"message": self.say(slots)} if slots.phase == TALK else {"choice": self.choose(slots)}
 
     def say(self, slots: Any) -> str:

@@ -34,6 +34,8 @@ from llm_coop_envs.interface.question import Question, Words
 from llm_coop_envs.interface.slots import Heard, Slots
 from llm_coop_envs.interface.spaces import UnicodeText
 from llm_coop_envs.interface.wording import load_wording
+from llm_coop_envs.mechanisms.slots import TEMPLATE as MECHANISM
+from llm_coop_envs.mechanisms.slots import load_mechanism
 from llm_coop_envs.treatments.listeners import NEWS, load_news
 from llm_coop_envs.treatments.presence import ADDRESS, LEFT, MOST_NAMED, load_address, load_left
 from llm_coop_envs.treatments.regulator import PHASES, REPORT, SEAT
@@ -419,7 +421,7 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
         """What a seat on turn is asked outside talk."""
         if self.regulator is not None and self.phase in PHASES:
             return self.regulator.question()
-        return self._question(index)
+        return self._answering()[0](index)
 
     def _regulated_slots(self, index: int, common: dict[str, Any]) -> Slots:
         """The slots of a seat beside a regulator, or of the regulator; a player's with the regulator's notice."""
@@ -458,6 +460,14 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
             "unreached": self._unreached.get(index, ()),
         }
         return load_address(self.settings.wording).render(ADDRESS, values).strip()
+
+    def _mechanism_words(self, index: int, common: Mapping[str, Any]) -> dict[str, Any]:
+        """What a player is told of the mechanism; in its phases the scenario's own words ask for nothing."""
+        known = self._mechanism_slots(index, common["question"])
+        text = load_mechanism(self.settings.wording).render(MECHANISM, vars(known))
+        notice = "\n\n".join(part for part in (common["notice"], text) if part)
+        is_asked = common["on_turn"] and not self._is_mechanisms
+        return {"mechanism": known, "notice": notice, "on_turn": is_asked}
 
     def _departure_text(self) -> str:
         """The sentence that names the players who have left by a change; empty if nobody has."""
@@ -513,7 +523,7 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
         names, talk = self.possible_agents, self.settings.ever_talks
         may_talk = self.settings.talks_in(self.round)
         departures = self._departure_text()
-        common = {"phase": self.phase, "may_talk": may_talk, "notice": departures}
+        common = {"phase": self.phase, "may_talk": may_talk, "notice": departures, "mechanism": None}
         common["message_length"] = self.settings.message_length
         common |= {"informed": self.settings.information != OWN, "memory": self.settings.memory}
         observations: dict[str, Observation] = {}
@@ -529,6 +539,8 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
             if self.settings.private_messages:
                 both = (mine["notice"], self._address_text(i, asked=self.phase == TALK and is_on_turn == 1))
                 mine["notice"] = "\n".join(part for part in both if part)
+            if self._has_mechanism_words:
+                mine |= self._mechanism_words(i, mine)
             slots = self._slots(i, mine) if self.regulator is None else self._regulated_slots(i, mine)
             view: Observation = {"phase": phase, "turn": is_on_turn}
             info = {"round": self.round, "step": self.cycles, "flags": self._flags.get(i, ()), "slots": slots}

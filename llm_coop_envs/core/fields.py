@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypedDict
 
+from llm_coop_envs.mechanisms.settings import MechanismSettings
 from llm_coop_envs.treatments.changes import Change
 from llm_coop_envs.treatments.listeners import Listener
 from llm_coop_envs.treatments.powers import RegulatorSettings
@@ -37,4 +38,7 @@ class ScenarioFields(TypedDict, total=False):
     changes: Sequence[Change | Mapping[str, Any]]
     listeners: Sequence[Listener | Mapping[str, Any]]
     regulator: RegulatorSettings | Mapping[str, Any] | None
+    mechanism: MechanismSettings | Mapping[str, Any] | str | None
+    group_size: int
+    matching: Literal["fixed", "random", "round_robin"]
     present: bool

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,6 +13,7 @@ from llm_coop_envs.core.talking import Talking
 from llm_coop_envs.interface.actions import ILLEGAL_CHOICE, MISSING_ACTION, ChoiceReader, Indices, MoveReader
 from llm_coop_envs.interface.hooks import TALK, Hooks, Over, Stage
 from llm_coop_envs.interface.moves import Shares
+from llm_coop_envs.interface.question import Question
 from llm_coop_envs.treatments.regulator import ORDER, PHASES, REPORT, EmptySeat, Regulator
 from llm_coop_envs.treatments.ruling import Release, Ruling
 
@@ -76,7 +77,7 @@ class Regulated(Talking):
             deciding = not self.over and self.phase not in (TALK, *PHASES[:2])
             legal = None
             if deciding:
-                legal = self._legal() if self.phase != REPORT else self._choices.first(2)
+                legal = self._choices.first(2) if self.phase == REPORT else self._legal_choices()
             self._masks = self._choices.masks(
                 legal,
                 self._who if deciding else self._who[:0],
@@ -113,22 +114,35 @@ class Regulated(Talking):
         """The choices of the players on turn; one that cannot be used is replaced and flagged."""
         submitted = choices if on_turn is self._everyone and len(choices) == self.n_players else choices[on_turn]
         absent, reader = set(missing), self._choices
+        question, stand_in, fallback = self._answering()
         if isinstance(reader, MoveReader):
-            usable, bad = reader.settle(submitted, on_turn, absent, self._question, self._stand_in)
+            usable, bad = reader.settle(submitted, on_turn, absent, question, stand_in)
             if isinstance(self._common_question, Shares):
                 usable = self._draw(on_turn, usable)
         else:
-            usable, bad = reader.settle(submitted, on_turn, self.masks(), self._fallback, self._clean)
+            usable, bad = reader.settle(submitted, on_turn, self.masks(), fallback, self._clean)
         if bad is not None:
             for i in on_turn[bad].tolist():
                 self._flags[i] = (MISSING_ACTION if i in absent else ILLEGAL_CHOICE,)
         return usable
 
+    def _answering(self) -> tuple[Callable[[int], Question], Callable[[int], Any], Callable[[Indices], NDArray[Any]]]:
+        """What is asked in this phase, and what stands in for a move or for choices that cannot be used."""
+        return self._question, self._stand_in, self._fallback
+
+    def _legal_choices(self) -> NDArray[np.int8] | None:
+        """The legal choices of this phase."""
+        return self._legal()
+
+    def _count(self, who: Indices, choices: NDArray[Any]) -> None:
+        """Let legal choices count."""
+        self._apply(self.phase, who, choices)
+
     def _draw(self, players: Indices, stated: NDArray[Any]) -> NDArray[np.int64]:
         """Draw an option for each player by the shares that it stated, which stand beside the choice in its event."""
         drawn = np.zeros(len(players), dtype=np.int64)
         for row, i in enumerate(players.tolist()):
-            question = self._question(i)
+            question = self._answering()[0](i)
             assert isinstance(question, Shares), "the question of such a phase is of its kind"
             drawn[row] = question.draw(stated[row], self.np_random)
             if self.record:

@@ -172,6 +172,8 @@ class Scenario:
             `measures.synthetic_worlds.SyntheticWorlds`; by default none.
         scorecard: the questions and tasks that the scorecard has for it, a
             `benchmarks.scorecard.tasks.ScorecardTasks`; by default none.
+        importers: who reads what other programs recorded of this game, by the name of the format, such as `"coopeval"`:
+            a `runs.imported.Importer`.
         film: whether films and replays show one picture per `"step"` or per `"round"`.
         options: more references by name, for rooms that come from outside.
     """
@@ -193,6 +195,7 @@ class Scenario:
     rewards: Mapping[str, Callable[[Any, Event], float]] | str = field(default_factory=dict)
     synthetic_worlds: Any = None
     scorecard: Any = None
+    importers: Mapping[str, Any] = field(default_factory=dict)
     film: str = "step"
     options: Mapping[str, Any] = field(default_factory=dict)
 

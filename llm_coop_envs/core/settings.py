@@ -12,6 +12,9 @@ from typing import Any, ClassVar
 from typing_extensions import Self
 
 from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.mechanisms.matching import FIXED, MATCHINGS
+from llm_coop_envs.mechanisms.settings import USES, MechanismSettings, read_mechanism
+from llm_coop_envs.mechanisms.stage_game import StageGame
 from llm_coop_envs.treatments.changes import Change
 from llm_coop_envs.treatments.delivery import TREATMENTS
 from llm_coop_envs.treatments.listeners import Listener
@@ -36,6 +39,9 @@ class ScenarioSettings(Settings):
         fewest: how many players have to stay when others leave.
         newcomers: whether players may join after the first round, by a change with `until_round` and `present: false`.
         happenings: what `listeners` may listen to, and what its number is; empty where it has none.
+        again: the fields that say how a game is played again, by what a mechanism calls it: `rounds`, `continuation`
+            (`None` for no such words) and `remembered`; empty where repetition means nothing.
+        has_groups: whether players can play in groups side by side.
         small: the most that `reduced` leaves of fields that say how many play and how long.
         talk: whether players may send messages.
         talk_until: the last round with talk; afterwards everything is as without it. `None`: there is no last one.
@@ -73,6 +79,11 @@ class ScenarioSettings(Settings):
             its turn: a list of `{on: mention, players: firm_0}`; see `Listener`.
         regulator: the powers of a regulator, who then has a seat of that name; see `RegulatorSettings`. `None`: there
             is none.
+        mechanism: what players meet with besides the game: a kind such as `"mediation"`, or a mapping with a `kind`
+            and its settings; see `MechanismSettings`. `"none"` or `None`: there is none.
+        group_size: how many players play with each other, in groups side by side; 0: all of them.
+        matching: who is in a group: the same players in all rounds, `"fixed"`; others, drawn anew in each round,
+            `"random"`; or in pairs each other player in turn, `"round_robin"`.
         present: whether players take part. `false` stands in `changes` alone: it takes players out of the game from a
             round on, for good; with `until_round`, in scenarios that say so, they join after that round. The texts of
             the others say who has left, unless one sees in the scenario who is there, and nothing counts any more for
@@ -92,20 +103,27 @@ class ScenarioSettings(Settings):
         "information": "What is seen of others",
         "changes": "What changes in play",
     }
-    forms: ClassVar[Mapping[str, str]] = {"wording": "StrPath"}
+    forms: ClassVar[Mapping[str, str]] = {
+        "wording": "StrPath",
+        "mechanism": "MechanismSettings | Mapping[str, Any] | str | None",
+    }
     happenings: ClassVar[Mapping[str, str]] = {"mention": ""}
     small: ClassVar[Mapping[str, int]] = {"rounds": 2}
+    again: ClassVar[Mapping[str, str]] = {}
+    has_groups: ClassVar[bool] = False
     bounds: ClassVar[Mapping[str, tuple[float, float]]] = {
         "message_length": (1, MAX_MESSAGE_LENGTH),
         "private_messages": (0, 100),
         "delivery_share": (0, 1),
         "delivery_delay": (1, math.inf),
         "observation_noise": (0, 1),
+        "group_size": (0, math.inf),
     }
     allowed: ClassVar[Mapping[str, Collection[str]]] = {
         "talk_mode": ("sequential", "simultaneous"),
         "delivery": TREATMENTS,
         "information": (ALL, OWN),
+        "matching": MATCHINGS,
     }
 
     talk: bool = True
@@ -125,6 +143,9 @@ class ScenarioSettings(Settings):
     changes: tuple[Change, ...] = added(())
     listeners: tuple[Listener, ...] = added(())
     regulator: RegulatorSettings | None = field(default=None, metadata={"added": True})
+    mechanism: MechanismSettings | None = field(default=None, metadata={"added": True})
+    group_size: int = added(0)
+    matching: str = added(FIXED)
     present: bool = added(True)
 
     def __post_init__(self) -> None:
@@ -145,6 +166,7 @@ class ScenarioSettings(Settings):
             if not isinstance(getattr(self, name), str):
                 raise SettingsError(name, getattr(self, name), "must be a text")
         self._read_regulator()
+        self._read_mechanism()
         self._read_listeners()
         self._read_changes()
 
@@ -183,6 +205,8 @@ class ScenarioSettings(Settings):
             last = small_fields["rounds"]
             small_fields["changes"] = [change.limited_to(last) for change in self.changes]
             small_fields["talk_until"] = self.talk_until and min(self.talk_until, last - 1)
+            if self.mechanism is not None and "rounds" in USES[self.mechanism.kind]:
+                small_fields["mechanism"] = replace(self.mechanism, rounds=last)
         return small_fields
 
     def reach(self, name: str) -> list[Any]:
@@ -237,6 +261,34 @@ class ScenarioSettings(Settings):
             raise SettingsError(
                 "regulator", regulator, "must be a mapping such as {powers: [log], on: [talk]}, or nothing"
             )
+
+    def stage_game(self) -> StageGame | None:
+        """What a round is as a game, with what choices are worth, for mechanisms; `None` where nobody has said it."""
+        return None
+
+    def _read_mechanism(self) -> None:
+        """Read the mechanism; one that has the game played again sets the fields that say so."""
+        if self.group_size == 1 or (self.group_size and not self.has_groups):
+            reason = "is a group of one" if self.has_groups else "means nothing in this scenario"
+            raise SettingsError("group_size", self.group_size, f"{reason}; leave it out")
+        with within_field("mechanism"):
+            mechanism = read_mechanism(self.mechanism)
+        object.__setattr__(self, "mechanism", mechanism)
+        if mechanism is None or mechanism.is_elected:
+            if mechanism is not None and self.group_size:
+                raise SettingsError("group_size", self.group_size, f"{mechanism.kind} is for all players; leave it out")
+            return
+        if not self.again:
+            raise SettingsError("mechanism", mechanism.kind, "is not for this scenario; leave it out")
+        if mechanism.has_records and (not self.group_size or self.matching == FIXED):
+            reason = "is of players who meet others in each round; set group_size, and matching to random"
+            raise SettingsError("mechanism", mechanism.kind, reason)
+        for name, own in self.again.items():
+            value, mine = getattr(mechanism, name), getattr(self, own)
+            if mine not in (value, getattr(type(self), own)):
+                reason = f"mechanism.{name} says {value}; give one of them, or both the same"
+                raise SettingsError(own, mine, reason)
+            object.__setattr__(self, own, value)
 
     def _read_listeners(self) -> None:
         listeners: Any = self.listeners

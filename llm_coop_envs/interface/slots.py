@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
+from typing import Any
 
 from llm_coop_envs.interface.question import Question
 from llm_coop_envs.util.quoting import quoted
@@ -57,6 +58,8 @@ class Slots:
         notice: what a regulator's notice says to this player, in words; empty without one.
         informed: whether this player learns what others do, as the scenario shows it; else only its own part.
         memory: of how many of its latest rounds this player still knows something; `None` for all that are shown.
+        mechanism: what this player knows of the game's mechanism, a `mechanisms.slots.MechanismSlots`; `None` without
+            one, or where the scenario's own slots say it all.
         role: what kind of player this is, such as `"seller"`.
     """
 
@@ -69,6 +72,7 @@ class Slots:
     notice: str = ""
     informed: bool = True
     memory: int | None = None
+    mechanism: Any = None
     role: str = ""
 
     def series(self) -> dict[str, list[tuple[float, float]]]:

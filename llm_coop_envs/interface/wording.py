@@ -390,3 +390,19 @@ def _load_wording(name: str, home: Path, slot_names: frozenset[str]) -> Wording:
             f"give one of those or a folder with {TEMPLATE}"
         )
     return Wording(folder, slot_names)
+
+
+@functools.cache
+def load_part(home: Path, template: str, wording: str, names: tuple[str, ...]) -> Templates:
+    """Load a template that stands beside the scenarios' wordings; a folder without it takes that of `en-a`.
+
+    Args:
+        home: the folder that holds `prompts`.
+        template: its file name.
+        wording: a name below `prompts`, or the path of a folder.
+        names: the names it may use.
+    """
+    shipped = home / PROMPTS
+    folders = [shipped / wording, Path(wording).expanduser(), shipped / "en-a"]
+    folder = next(path for path in folders if (path / template).is_file())
+    return Templates(folder, {template: names})

@@ -12,6 +12,7 @@ from llm_coop_envs.core.scenario import Event, Scenario
 from llm_coop_envs.errors import RunError, SceneError
 from llm_coop_envs.interface.question import Number, Options
 from llm_coop_envs.measures.process import talk_rounds, value_of
+from llm_coop_envs.mechanisms.settings import MECHANISM_PHASES
 from llm_coop_envs.render.scenes.from_events import tracker
 from llm_coop_envs.render.scenes.on_page import face_of, frame
 from llm_coop_envs.render.scenes.tracking import Tracker
@@ -189,7 +190,8 @@ class EpisodeReader:
         if event["flags"]:
             self._flags[agent_index] += 1
         # What a scenario's question is about is what is chosen first in a round.
-        self._phase = self._phase or event["phase"]
+        if event["phase"] not in MECHANISM_PHASES:
+            self._phase = self._phase or event["phase"]
         choice = event["choice"]
         if event["phase"] == self._phase and isinstance(choice, int | float):
             question = self._questions.get(event["agent"]) if self._questions else None

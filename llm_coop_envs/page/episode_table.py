@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from llm_coop_envs.errors import RunError
-from llm_coop_envs.page.episodes import Episodes, Indexing, integer
+from llm_coop_envs.page.agents import integer
+from llm_coop_envs.page.episodes import Episodes, Indexing
 from llm_coop_envs.page.known_runs import KnownRuns
 
 MOST_PAGE = 500

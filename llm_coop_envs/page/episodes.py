@@ -1,10 +1,9 @@
-"""What the page shows of one episode: its frames with the talk, its agents, one agent's story."""
+"""What the page shows of one episode: its frames with the talk, its course, its agents and calls."""
 
 from __future__ import annotations
 
 import functools
 import json
-import sqlite3
 import subprocess
 import sys
 import threading
@@ -13,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from llm_coop_envs.errors import RunError
+from llm_coop_envs.page.agents import AgentPages, fetch_row, read_message, read_story
 from llm_coop_envs.page.courses import read_course
 from llm_coop_envs.page.index import LARGE, Index, Taking
 from llm_coop_envs.page.known_runs import KnownRuns
@@ -24,23 +24,12 @@ from llm_coop_envs.runs.control import ask
 from llm_coop_envs.runs.folder import Run, open_run
 from llm_coop_envs.util.fastjson import loads
 
-PAGE = 50
-_MOST_PAGE = 500
 _MOST_LIVE = 50_000
 _FETCHED = 2_000
 """Events that are fetched at once from a run that is being played, so that it is not held up."""
 _KEPT_LIVE = 4
-_KEPT_TOTALS = 100
-_LARGE = 50_000
-"""From how many agents on a name is looked up by how it begins."""
 _SAID = 400
 """Messages of a round that are sent at once."""
-_MOST_FOUND = 2_000
-"""From how many messages with a text on it is not counted who said it."""
-_MOST_INTEGER = (1 << 63) - 1
-"""The largest one that SQLite takes."""
-_MODEL = "EXISTS (SELECT 1 FROM calls WHERE calls.episode = ? AND agent = name AND model = ?)"
-_SORTED = {"number": "number", "name": "name", "last": "last", "said": "said", "flags": "flags"}
 
 
 class Indexing(Exception):
@@ -60,7 +49,7 @@ class Episodes:
         self._apart = apart
         self._busy: dict[tuple[Path, str], subprocess.Popen[bytes]] = {}
         self._lock = threading.Lock()
-        self._totals: dict[tuple[Any, ...], int] = {}
+        self._agent_pages = AgentPages()
         self._following: dict[tuple[Path, str], _Following] = {}
         self._scenes = functools.lru_cache(maxsize=4)(self._scenes_of)
         self._index = functools.lru_cache(maxsize=64)(lambda folder, digest: Index(open_run(folder)))
@@ -74,7 +63,7 @@ class Episodes:
         """
         index, live, share = self._ready(name, condition, seed)
         with index.connect() as table:
-            (text,) = _one(table, "SELECT about FROM episodes WHERE name = ?", f"{condition}/{seed}")
+            (text,) = fetch_row(table, "SELECT about FROM episodes WHERE name = ?", f"{condition}/{seed}")
         context = {"live": live, "reading": share, "condition": condition, "seed": seed, "run": name}
         return {**json.loads(text), **context}
 
@@ -94,7 +83,7 @@ class Episodes:
                     "ORDER BY id LIMIT ?",
                     (episode, frame["round"], _SAID + 1),
                 ).fetchall()
-                frame["said"] = [_message(*row) for row in messages[:_SAID]]
+                frame["said"] = [read_message(*row) for row in messages[:_SAID]]
                 frame["unsent"] = len(messages) > _SAID
         return frames
 
@@ -103,7 +92,7 @@ class Episodes:
         index, *_ = self._ready(name, condition, seed)
         episode = f"{condition}/{seed}"
         with index.connect() as table:
-            (text,) = _one(table, "SELECT about FROM episodes WHERE name = ?", episode)
+            (text,) = fetch_row(table, "SELECT about FROM episodes WHERE name = ?", episode)
             return read_course(table, episode, json.loads(text))
 
     def agents(self, name: str, condition: str, seed: int, query: Mapping[str, str]) -> dict[str, Any]:
@@ -124,83 +113,15 @@ class Episodes:
             self._take_journal(index)
         except Indexing as progress:
             reading = str(progress)
-        sort = query.get("sort", "number")
-        column = _SORTED.get(sort.lstrip("-"), "number")
-        down = " DESC" if sort.startswith("-") else ""
-        first, count = integer(query, "first", 0), min(integer(query, "most", PAGE), _MOST_PAGE)
         with index.connect() as table:
-            about, mark = _one(table, "SELECT about, mark FROM episodes WHERE name = ?", episode)
-            players = json.loads(about)["players"]
-            where, values, total = _filter(table, episode, query, large=players > _LARGE)
-            counted = total is None
-            if total is None:
-                total = players if len(values) == 1 else self._count(table, (name, mark, reading), where, values)
-            skipped = first
-            if len(values) == 1 and column == "number":  # a page far behind is found by its number
-                where += f" AND number <= {players - 1 - first}" if down else f" AND number >= {first}"
-                skipped = 0
-            # Which ones they are stands in an index; only those that are shown are looked up beside it.
-            rows = table.execute(
-                "SELECT number, name, policy, persona, choices, said, flags FROM "
-                f"(SELECT number FROM agents WHERE {where} ORDER BY {column}{down}, number LIMIT ? OFFSET ?) "
-                f"CROSS JOIN agents USING (number) WHERE episode = ? ORDER BY {column}{down}, number",
-                (*values, count, skipped, episode),
-            ).fetchall()
-            agents = []
-            for number, agent, policy, persona, choices, messages_said, flags in rows:
-                used = _used(table, episode, agent)
-                row = {"number": number, "name": agent, "policy": policy, "persona": persona, "said": messages_said}
-                agents.append({**row, "flags": flags, "choices": json.loads(choices)[-24:], **used})
-        return {"total": total, "counted": counted, "first": first, "rows": agents, "reading": reading}
-
-    def _count(self, table: sqlite3.Connection, of: tuple[str, str, str], where: str, values: list[Any]) -> int:
-        """How many agents fulfil a condition; kept, as counting a million takes long and more pages are looked at."""
-        if where == f"episode = ? AND {_MODEL}":
-            counted = table.execute("SELECT agents FROM models WHERE (episode, model) = (?, ?)", values[1:]).fetchone()
-            if counted is not None:
-                return int(counted[0])
-        key = (*of, where, *values)
-        if key not in self._totals:
-            if len(self._totals) > _KEPT_TOTALS:
-                self._totals.clear()
-            (self._totals[key],) = _one(table, f"SELECT COUNT(*) FROM agents WHERE {where}", *values)
-        return self._totals[key]
+            return self._agent_pages.read(table, name, episode, query, reading)
 
     def story(self, name: str, condition: str, seed: int, number: int) -> dict[str, Any]:
-        """All of one agent: choices, what it said and heard, what it was asked and what that cost."""
+        """All of one agent; see `read_story`."""
         index, live, _ = self._ready(name, condition, seed, whole=True)
-        episode = f"{condition}/{seed}"
         self._take_journal(index)
         with index.connect() as table:
-            row = table.execute(
-                "SELECT name, policy, persona, choices, flags FROM agents WHERE episode = ? AND number = ?",
-                (episode, number),
-            ).fetchone()
-            if row is None:
-                raise RunError(f"{name}, {episode}: has no agent {number}")
-            agent, policy, persona, choices, flags = row
-            messages = table.execute(
-                "SELECT round, step, agent, text, hearers FROM messages WHERE episode = ? AND (agent = ? OR "
-                "hearers IS NULL OR EXISTS (SELECT 1 FROM json_each(hearers) WHERE value = ?)) ORDER BY id LIMIT 4000",
-                (episode, number, number),
-            ).fetchall()
-            calls = table.execute(
-                "SELECT id, step, call, attempt, tokens, cost, model, failed FROM calls WHERE episode = ? "
-                "AND agent = ? ORDER BY step, id LIMIT 5000",
-                (episode, agent),
-            ).fetchall()
-            used = _used(table, episode, agent)
-        names = ("id", "step", "call", "attempt", "tokens", "cost", "model", "failed")
-        return {
-            **{"number": number, "name": agent, "policy": policy, "persona": persona, "flags": flags, "live": live},
-            "choices": json.loads(choices),
-            "said": [
-                {"round": r, "own": speaker == number, **_message(speaker, text, hearers, step)}
-                for r, step, speaker, text, hearers in messages
-            ],
-            "calls": [dict(zip(names, call, strict=True)) for call in calls],
-            **used,
-        }
+            return {**read_story(table, name, f"{condition}/{seed}", number), "live": live}
 
     def costs(self, run: Run) -> dict[str, tuple[float | None, int]]:
         """Cost and tokens of a run's episodes, by name; the cost is `None` where no price is known.
@@ -256,7 +177,7 @@ class Episodes:
             raise RunError(f"{name}, {episode}: what a player sees cannot be said in this scenario")
         index, live, _ = self._ready(name, condition, seed)
         with index.connect() as table:
-            (mark,) = _one(table, "SELECT mark FROM episodes WHERE name = ?", episode)
+            (mark,) = fetch_row(table, "SELECT mark FROM episodes WHERE name = ?", episode)
         scenes = self._scenes(name, condition, seed, mark, live)
         scene = next((candidate for at, candidate in enumerate(scenes) if at == number_of_frame), None)
         if scene is None or not 0 <= number < len(scene.agents):
@@ -421,99 +342,3 @@ def _condition(run: Run, name: str) -> Any:
     if condition is None:
         raise RunError(f"{run.folder}: has no condition '{name}'")
     return condition
-
-
-def _filter(
-    table: sqlite3.Connection, episode: str, query: Mapping[str, str], *, large: bool
-) -> tuple[str, list[Any], int | None]:
-    """The condition that agents fulfil, its values, and how many there are where that need not be counted.
-
-    Names are looked up by how they begin if there are many.
-    """
-    total: int | None = None
-    where: list[str] = ["episode = ?"]
-    values: list[Any] = [episode]
-
-    def text(name: str) -> str:
-        return query.get(name, "").strip()
-
-    for name in ("policy", "persona"):  # a value, or a part of one behind ~
-        if text(name).startswith("~"):
-            where.append(f"instr(lower({name}), lower(?))")
-            values.append(text(name)[1:].strip())
-        elif text(name):
-            where.append(f"{name} = ?")
-            values.append(text(name))
-    if text("name") and large:
-        where.append("name BETWEEN ? AND ?")
-        values += [text("name"), text("name") + "\U0010ffff"]
-    elif text("name"):
-        where.append("instr(lower(name), lower(?))")
-        values.append(text("name"))
-    if text("model"):
-        where.append(_MODEL)
-        values += [episode, text("model")]
-    for name, sign in (("low", ">="), ("high", "<=")):
-        if text(name):
-            where.append(f"last {sign} ?")
-            try:
-                values.append(float(text(name)))
-            except ValueError as error:
-                raise RunError(f"{name}={text(name)!r}: must be a number") from error
-    if text("said"):
-        total = _filter_by_message(table, episode, text("said"), where, values)
-    return " AND ".join(where), values, total
-
-
-def _filter_by_message(
-    table: sqlite3.Connection, episode: str, text: str, where: list[str], values: list[Any]
-) -> int | None:
-    """Add the condition that agents said a text; how many did at least, if they are too many to be listed."""
-    if counted := len(text) >= 3 and "\0" not in text:  # what the search by words takes
-        speakers = table.execute(
-            "SELECT agent FROM said CROSS JOIN messages ON id = said.rowid WHERE said MATCH ? AND episode = ? LIMIT ?",
-            ('"' + text.replace('"', '""') + '"', episode, _MOST_FOUND),
-        ).fetchall()
-        if len(speakers) < _MOST_FOUND:
-            where.append("number IN (SELECT value FROM json_each(?))")
-            values.append(json.dumps(sorted({agent for (agent,) in speakers})))
-            return None
-    # So many said it that those who come first are soon found, one by one.
-    where.append(
-        "EXISTS (SELECT 1 FROM messages WHERE messages.episode = ? AND agent = number AND instr(lower(text), lower(?)))"
-    )
-    values += [episode, text]
-    return _MOST_FOUND if counted else None
-
-
-def _used(table: sqlite3.Connection, episode: str, agent: str) -> dict[str, Any]:
-    calls, repairs, tokens, cost, priced = _one(
-        table,
-        "SELECT COUNT(*), COALESCE(SUM(attempt > 0), 0), COALESCE(SUM(tokens), 0), COALESCE(SUM(cost), 0), COUNT(cost) "
-        "FROM calls WHERE episode = ? AND agent = ?",
-        *(episode, agent),
-    )
-    return {"calls_made": calls, "repairs": repairs, "tokens": tokens, "cost": cost if priced else None}
-
-
-def _message(agent: int, text: str, hearers: str | None, step: int) -> dict[str, Any]:
-    return {"agent": agent, "text": text, "hearers": None if hearers is None else json.loads(hearers), "step": step}
-
-
-def _one(table: sqlite3.Connection, statement: str, *values: Any) -> tuple[Any, ...]:
-    row: tuple[Any, ...] | None = table.execute(statement, values).fetchone()
-    if row is None:
-        raise RunError("the index does not hold it any more; load the page again")
-    return row
-
-
-def integer(query: Mapping[str, str], name: str, default: int | None = None) -> int:
-    """An integer of a question, 0 or more.
-
-    Raises:
-        RunError: it is none, or missing without a default.
-    """
-    try:
-        return min(max(0, int(query[name] if default is None else query.get(name, default))), _MOST_INTEGER)
-    except (KeyError, ValueError) as error:
-        raise RunError(f"{name}={query.get(name)!r}: must be an integer") from error

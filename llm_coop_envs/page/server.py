@@ -22,9 +22,10 @@ from typing import Any
 from aiohttp import web
 
 from llm_coop_envs.errors import LlmCoopError, RunError
+from llm_coop_envs.page.agents import integer
 from llm_coop_envs.page.answers import RunAnswers
 from llm_coop_envs.page.episode_table import list_episodes
-from llm_coop_envs.page.episodes import Episodes, Indexing, integer
+from llm_coop_envs.page.episodes import Episodes, Indexing
 from llm_coop_envs.page.known_runs import KnownRuns
 from llm_coop_envs.page.labels import check_labels, write_labels
 from llm_coop_envs.page.written_report import find_file, report_address

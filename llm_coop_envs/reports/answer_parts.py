@@ -23,6 +23,7 @@ VERDICTS: Mapping[str, str] = {
     "invalid": "no conclusion",
     "empty": "no conclusion",
     "alone": "nothing is compared",
+    "tournament": "tournament",
 }
 
 

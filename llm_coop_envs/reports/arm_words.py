@@ -24,7 +24,7 @@ def arms_in_words(arm: Condition, other: Condition) -> tuple[str, str]:
 
 def are_played_alike(arm: Condition, other: Condition) -> bool:
     """Whether two arms differ in nothing but what language models would be asked, of which none plays."""
-    if arm.asks_a_model or arm.settings["talk"] != other.settings["talk"]:
+    if arm.asks_a_model or arm.is_recorded or arm.settings["talk"] != other.settings["talk"]:
         return False
     return bool(_but_talk(arm) == _but_talk(other))
 

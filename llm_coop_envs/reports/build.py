@@ -38,6 +38,7 @@ from llm_coop_envs.reports.published_measures import published_tables
 from llm_coop_envs.reports.run_sections import read_run
 from llm_coop_envs.reports.section import Drawing, ScenarioSection
 from llm_coop_envs.reports.small_picture import picture_alone, small_picture
+from llm_coop_envs.reports.tournament import read_tournament, tournament_drawings, tournament_tables
 from llm_coop_envs.runs.branch import BRANCH
 from llm_coop_envs.runs.failures import count_there
 from llm_coop_envs.runs.folder import STUDY, Run, open_run
@@ -119,7 +120,11 @@ def write_report(
     invalid = {} if answers is None else answers.invalid
     contrasts = compare_arms(sections, run.manifest["measures"], invalid, Primary.from_manifest(run.manifest))
     headline = headline_answers(sections, contrasts, run.manifest["measures"], invalid)
-    drawings = {section.scenario.name: section.drawings() for section in sections}
+    played = read_tournament(sections)
+    drawings = {
+        section.scenario.name: section.drawings() if played is None else tournament_drawings(played)
+        for section in sections
+    }
     tables = file_tables(report_tables(run, sections, answers, contrasts), episode_rows(sections))
     command = ["llm-coop", "report", str(folder), *([] if out is None else ["-o", str(out)])]
     command += ["--partial"] if partial else []
@@ -166,6 +171,10 @@ def report_tables(
     tables: dict[str, list[ReportTable]] = {}
     for section in sections:
         name, measures = section.scenario.name, measures_table(section, run.manifest["measures"])
+        played = read_tournament(sections)
+        if played is not None:  # of hundreds of line-ups the parts of a scenario would say little
+            tables |= {name: tournament_tables(played), f"{name}_measures": [], f"{name}_talk": []}
+            continue
         tables[name] = [*section.tables(), *published_tables(section), *contrast_tables(contrasts, section)]
         tables[f"{name}_measures"] = [] if measures is None else [measures]
         tables[f"{name}_talk"] = talk_tables(section)

@@ -164,6 +164,8 @@ def _and(names: Sequence[str]) -> str:
 
 def arms_note(first: PlayedCondition[Any], second: PlayedCondition[Any]) -> str:
     """Say in what settings, changes and players two arms differ, so that no difference is credited to talk alone."""
+    if first.condition.is_recorded or second.condition.is_recorded:
+        return "Others recorded both: equal numbers are the same players in the same seats, all else was drawn anew."
     first_settings, second_settings = (plain(arm.condition.settings) for arm in (first, second))
     names = [
         name

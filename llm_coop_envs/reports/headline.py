@@ -20,6 +20,7 @@ from llm_coop_envs.reports.page_parts import count_text
 from llm_coop_envs.reports.played import PlayedCondition, values_of
 from llm_coop_envs.reports.run_sections import SCRIPTED_ANSWERS, read_run
 from llm_coop_envs.reports.section import ScenarioSection
+from llm_coop_envs.reports.tournament import read_tournament, tournament_answer
 from llm_coop_envs.runs.folder import Run
 from llm_coop_envs.runs.validity import INVALID_ABOVE
 from llm_coop_envs.statistics.comparison import Comparison, fewest_pairs, is_underpowered
@@ -103,6 +104,10 @@ def headline_answers(
     answers: list[Answer] = []
     others: list[Answer] = []
     for section in sections:
+        played = read_tournament([section])
+        if played is not None:
+            answers.append(tournament_answer(played, section))
+            continue
         own = [contrast for contrast in contrasts if contrast.section is section]
         primary = [(contrast, name) for contrast in own for name in _primary_measures(contrast)]
         pairs = primary or [(contrast, measures_of(section, _arms(contrast), chosen)[0]) for contrast in own]

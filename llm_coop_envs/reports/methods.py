@@ -136,9 +136,23 @@ def _study_paragraph(run: Run, sections: Sequence[ScenarioSection[Any]]) -> str:
     versions = run_versions(run)
     source = f" It plays again: {manifest['source'].rstrip('.')}." if manifest.get("source") else ""
     options = f" In place of what its file says was given: {', '.join(manifest['given'])}." if manifest["given"] else ""
+    if "imported" in manifest:
+        return _import_text(run)
     return (
         f"The study '{manifest['study']}' was played with llm-coop-envs {versions.get('llm-coop-envs', __version__)}: "
         f"{episodes_text(finished)} of {count_text(conditions, 'condition')}.{source}{options}{_origin_text(run)}"
+    )
+
+
+def _import_text(run: Run) -> str:
+    """Say who recorded what was imported, where it was read, and how far our rules agree with it."""
+    mark = run.manifest["imported"]
+    known, same, explained = (sum(counts) for counts in zip(*mark["plays"].values(), strict=True))
+    return (
+        f"Nothing was played here. All was recorded by {mark['by']}, and read from {mark['of']}, commit "
+        f"{mark['commit']} ({len(mark['files']):,} files, whose hashes are in run.json). What they record was played "
+        f"by our rules, which pay as recorded in {same:,} of {known:,} plays, and in {explained:,} with what was paid "
+        "besides, such as by contracts."
     )
 
 
@@ -195,7 +209,8 @@ def unasked_text(run: Run, answers: AnswersSection | None) -> str:
         return "Scripted policies follow fixed rules; no language model was asked."
     if answers is not None and answers.scripted:
         return "A scripted server gave all answers by fixed rules; no language model was asked."
-    return "" if any(name.startswith(LLM) for name in kinds) else "No language model was asked."
+    asked = "imported" in run.manifest or any(name.startswith(LLM) for name in kinds)
+    return "" if asked else "No language model was asked."
 
 
 _RULINGS = {"logged": "took note of", "sent_back": "sent back", "stopped": "stopped", "fined": "fined"}
@@ -231,6 +246,11 @@ def _seeds_paragraph(run: Run, sections: Sequence[ScenarioSection[Any]]) -> str:
         seeds_text(seeds) + (f" ({', '.join(titles)})" if len(titles_by_seeds) > 1 else "")
         for seeds, titles in titles_by_seeds.items()
     )
+    if "imported" in run.manifest:
+        return (
+            f"Numbers of episodes: {seeds}. In arms that are compared, equal numbers are the same players in the same "
+            "seats. What was drawn was drawn when it was recorded, in each arm anew."
+        )
     pairs = "; ".join(", ".join(titles) for titles in titles_by_pair.values() if len(titles) > 1)
     return (
         f"Seeds of the environment: {seeds}. Policies drew from generators that follow from these and the study's "
@@ -282,6 +302,8 @@ def _unit_text(clustered: Sequence[PlayedCondition[Any]], *, every: bool) -> str
 
 def _courses_text(arms: Sequence[PlayedCondition[Any]]) -> str:
     """Say how many distinct courses of play the arms have."""
+    if all(arm.condition.is_recorded for arm in arms):
+        return "Recorded episodes count one by one, also where their choices are equal."
     copied = [arm for arm in arms if len(set(arm.courses)) < len(arm.courses)]
     if not copied:
         return "No two episodes of a condition have the same choices and messages."

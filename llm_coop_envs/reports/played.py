@@ -64,7 +64,8 @@ class PlayedCondition(Generic[E]):
     def add(self, episode: EpisodeTables, read: Callable[[EpisodeTables], E]) -> None:
         """Add an episode; `read` extracts the scenario's own data."""
         self._keep(episode, read(episode))
-        self.courses.append(course_of(episode.events))
+        # What others recorded was drawn anew each time: two equal one-shot games are two observations.
+        self.courses.append(str(episode.seed) if self.condition.is_recorded else course_of(episode.events))
         self.nature.append(nature_of(episode.events, self.condition.spec.measured.nature))
         choices = episode.by_type["choice"]
         self.choices += len(choices)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import math
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -67,7 +68,8 @@ class _Axis:
 
 def small_picture(answer: Answer) -> str:
     """Draw an answer as SVG; empty if no arm has a value."""
-    arms = [arm for arm in answer.arms if arm.values][:MOST_ARMS]
+    arms = [arm for arm in answer.arms if arm.values]
+    arms, omitted = arms[:MOST_ARMS], len(arms[MOST_ARMS:])
     numbers = [number for arm in arms for number in _numbers(arm)]
     if not numbers:
         return ""
@@ -85,6 +87,8 @@ def small_picture(answer: Answer) -> str:
         # Beside the dots, so that neither hides the other: above the first arm's, below the second's.
         _draw_arm(picture, arm, axis, y, beside=0 if thin else -11 if y == rows[0] else 11)
     _draw_axis(picture, axis, bottom, answer.unit)
+    if omitted:
+        _write(picture, f"{omitted} more not drawn", 0, bottom + 16, kind="faint")
     return tostring(picture, encoding="unicode")
 
 
@@ -131,9 +135,12 @@ def _name_arm(picture: Element, arm: ArmValues, y: int, decimals: int, *, thin: 
     if thin:
         _write(picture, shorten(arm.title, _TITLE_OF_MANY), 0, y + 4)
         _write(picture, mean, LEFT_OF_MANY - 8, y + 4, kind="faint", anchor="end")
-    else:
-        _write(picture, shorten(arm.title, _TITLE), 0, y)
-        _write(picture, f"mean {mean}", 0, y + 14, kind="faint")
+        return
+    lines = textwrap.wrap(arm.title, _TITLE, max_lines=2, placeholder=" …") or [""]
+    top = y - 7 * (len(lines) - 1)
+    for number, line in enumerate(lines):
+        _write(picture, line, 0, top + 13 * number)
+    _write(picture, f"mean {mean}", 0, top + 13 * len(lines) + 1, kind="faint")
 
 
 def _draw_arm(picture: Element, arm: ArmValues, axis: _Axis, y: int, *, beside: int) -> None:

@@ -17,6 +17,7 @@ from llm_coop_envs.policies.switching import Successor, Switching
 from llm_coop_envs.studies.conditions import Condition, Player, PolicyChange
 from llm_coop_envs.studies.dealing import assign_seats
 from llm_coop_envs.studies.players import BackgroundReader, EpisodeLearner, RecordingPolicy, make_policy
+from llm_coop_envs.studies.tournament_settings import RETURN
 from llm_coop_envs.treatments.regulator import SEAT
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class PlayedEpisode:
         answers: for each policy that asked a model, its record of the answers.
         measures: measures of learning before the episode, and of playing on after it.
         people: the people in the seats, if there is a population: the values of each column, and everybody's code.
+        recorded: of an imported episode, where its records stand and what they say was paid (`runs.imported`).
     """
 
     policies: dict[str, str]
@@ -46,6 +48,7 @@ class PlayedEpisode:
     answers: list[dict[str, Any]] = field(default_factory=list)
     measures: Row = field(default_factory=dict)
     people: dict[str, Any] = field(default_factory=dict)
+    recorded: dict[str, Any] = field(default_factory=dict)
 
 
 async def play_episode(
@@ -88,6 +91,8 @@ async def play_episode(
         on_begin([policy for _, policy in policies])
     follow = _record_changes(condition.changes, on_step) if condition.changes else on_step
     returns = await play_async(env, seats, seed=seed, policy_seed=deciding, on_step=follow, name=name)
+    if condition.tournament is not None:
+        measures |= {f"{RETURN}{agent}": value for agent, value in returns.items()}
     played = PlayedEpisode(
         policies={agent: player.policy for agent, player in players.items()},
         events=env.events,

@@ -251,6 +251,8 @@ class Run(RunFolder):
             header["people"] = played.people
         if played.measures:
             header["measures"] = played.measures
+        if played.recorded:
+            header["recorded"] = played.recorded
         return [header, *played.events]
 
     def write_events(

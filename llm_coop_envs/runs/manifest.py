@@ -22,6 +22,7 @@ _CONDITION = {
     "changes?": [{"policy": str, "options": dict, "for_models?": bool}],
     "branch?": {"condition": str, "at": int, "streams": str},
     "population?": dict,
+    "tournament?": dict,
     "writer?": PLAYER,
 }
 #: What the manifest of a study's run holds.
@@ -29,6 +30,7 @@ SHAPE = {
     **dict.fromkeys(("study", "description"), str),
     **dict.fromkeys(("seed", "finished"), int),
     "source?": str,
+    "imported?": {"format": str, "by": str, "of": str, "commit": str, "files": {...: str}, "plays": {...: [int]}},
     "measures": [str],
     "settles?": [str],
     "given?": [str],

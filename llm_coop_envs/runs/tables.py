@@ -14,6 +14,7 @@ from llm_coop_envs.core.scenario import Event, Row
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.measures.process import process_measures
 from llm_coop_envs.measures.topics import topic_rounds
+from llm_coop_envs.mechanisms.measures import mechanism_measures
 from llm_coop_envs.runs.folder import Run
 from llm_coop_envs.storage.parquet import need_arrow, write_table
 from llm_coop_envs.studies.conditions import Condition
@@ -124,6 +125,7 @@ def read_episode(run: Run, condition: Condition, seed: int) -> EpisodeTables:
         "end_reason": events[-1]["reason"],
         **_flag_counts(events),
         **regulation_measures(events),
+        **mechanism_measures(events),
         **scenario.episode_metrics(events),
         **process_measures(events, scenario),
         **header.get("measures", {}),

@@ -18,6 +18,7 @@ from llm_coop_envs.errors import LlmCoopError, RunError, TrustError
 from llm_coop_envs.runs.episode import play_episode
 from llm_coop_envs.runs.folder import Run, check_prompts, open_run
 from llm_coop_envs.runs.human_game import HUMAN
+from llm_coop_envs.runs.imported import check_moves
 from llm_coop_envs.runs.manifest import describe_models
 from llm_coop_envs.runs.provenance import program_of, program_title
 from llm_coop_envs.runs.tables import make_tables
@@ -247,9 +248,17 @@ async def _play_again(
             sentences = verification.notes if explained else verification.faults
             sentences.append(f"the episodes of models cannot be compared with the journal: {error}")
     skipped = Counter[str]()
+    others = sum(records[0].get("recorded", {}).get("differ", 0) for _, _, records in own)
+    if others:
+        verification.notes.append(f"why {others} plays were paid otherwise, as their records say, than by our rules")
     for condition, seed, records in own:
         if HUMAN in condition.policies:
             skipped["with people in them"] += 1
+        elif condition.is_recorded:
+            tell(f"{condition.name}, seed {seed}")
+            reason = _moves_difference(run, condition, seed, records)
+            verification.faults += [f"{run.events_path(condition.name, seed)}: {reason}"] if reason else []
+            verification.replayed += 1
         elif not condition.asks_a_model and not again:
             skipped["without a model (--again plays them again)"] += 1
         elif not condition.asks_a_model or chat is not None:
@@ -264,6 +273,18 @@ async def _play_again(
     verification.notes += [
         f"{count} episodes {description} were not played again" for description, count in skipped.items()
     ]
+
+
+def _moves_difference(run: Run, condition: Condition, seed: int, records: list[Any]) -> str:
+    """How an imported episode differs from what our rules make of its moves; empty if it does not."""
+    header, *events = records
+    try:
+        played = check_moves(condition, seed, header, events)
+    except LlmCoopError as error:
+        return str(error)
+    _, *now = plain_json({"records": run.episode_records(condition.name, seed, played)})["records"]
+    reason = _first_difference(events, now)
+    return reason and f"is not what our rules make of its moves: {reason}"
 
 
 def _journal_of(run: Run) -> Path:

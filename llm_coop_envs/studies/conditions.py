@@ -12,6 +12,7 @@ from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.core.scenario import Scenario
 from llm_coop_envs.core.settings import PERCEPTION, ScenarioSettings, plain
 from llm_coop_envs.errors import MissingExtra, SettingsError
+from llm_coop_envs.policies import kinds
 from llm_coop_envs.policies.kinds import LLM
 from llm_coop_envs.studies.players import asks_a_model, check_policy, normalise_policy
 from llm_coop_envs.treatments.changes import Change, fits_any
@@ -132,6 +133,8 @@ class Condition:
         changes: changes of policies in play; changes of settings are among the settings.
         branch: for an arm of a branched run, the `condition` that it continues, `at` which round, and that condition's
             `streams`; `None` for other conditions.
+        tournament: the settings of the tournament that it is a line-up of (`studies.tournament_settings`): everybody's
+            sum of rewards is then measured, and line-ups are not compared one by one; `None` for others.
         awaits: the name in `policies` of the player from the command line that it waits for (`"given_model_1"` for two
             models); empty once it can be played.
         model: options of language models from the command line, and under `"seats"` those by seat pattern, `None`
@@ -156,6 +159,7 @@ class Condition:
     cluster: Mapping[int, str] = field(default_factory=dict)
     changes: tuple[PolicyChange, ...] = ()
     branch: Mapping[str, Any] | None = None
+    tournament: Mapping[str, Any] | None = None
     awaits: str = ""
     model: Mapping[str, Any] = field(default_factory=dict)
     population: Mapping[str, Any] | None = None
@@ -223,6 +227,11 @@ class Condition:
     def asks_a_model(self) -> bool:
         """Whether a language model plays in it."""
         return any(map(asks_a_model, self.policies))
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether others recorded what was played in it (`runs.imported`)."""
+        return any(kinds.parse(policy)[0] == kinds.RECORDED for policy in self.policies)
 
     def afterwards(self) -> Afterwards | None:
         """The measurement by playing on after each episode, if there is one.
@@ -313,6 +322,7 @@ class Condition:
             "cluster": {str(seed): label for seed, label in self.cluster.items()},
             "changes": [change.to_json() for change in self.changes],
             "branch": plain(self.branch),
+            "tournament": plain(self.tournament),
             "population": plain(self.population),
             "writer": None if self.writer is None else self.writer.to_json(),
         }

@@ -92,7 +92,7 @@ def comparisons(conditions: Iterable[Condition]) -> list[tuple[Condition, Condit
     """
     groups: dict[str, list[Condition]] = {}
     for condition in conditions:
-        if condition.pair:
+        if condition.pair and condition.tournament is None:
             groups.setdefault(condition.pair, []).append(condition)
     return [
         (first, other)

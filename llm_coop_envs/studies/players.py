@@ -10,7 +10,7 @@ from llm_coop_envs.core.scenario import Row
 from llm_coop_envs.core.settings import ScenarioSettings
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies import Policy, kinds, scripted
-from llm_coop_envs.policies.kinds import FORCED, LLM, find_kind
+from llm_coop_envs.policies.kinds import FORCED, LLM, RECORDED, find_kind
 from llm_coop_envs.util.checks import suggestion
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def full_name(scenario: str, name: str) -> str:
     short = name.removeprefix(f"{scenario}/")
     policies = find_scenario(scenario).policies
     if short not in policies:
-        names = [kind_name for kind_name in kinds.KINDS if kind_name != kinds.OWN]
+        names = [kind_name for kind_name in kinds.KINDS if kind_name not in (kinds.OWN, RECORDED)]
         others = ", ".join(kind_name if kind_name == FORCED else f"{kind_name}:..." for kind_name in names)
         hint = suggestion(short, [*policies, *names])
         raise SettingsError(
@@ -161,7 +161,7 @@ def asks_a_model(policy: str) -> bool:
 def may_learn(policy: str) -> bool:
     """Whether a policy, by its full name, is of a kind that may learn before an episode, with measures of its own."""
     kind, _ = kinds.parse(policy)
-    return bool(kind) and kind not in (LLM, FORCED)
+    return bool(kind) and kind not in (LLM, FORCED, RECORDED)
 
 
 def describe_model(policy: str, options: Mapping[str, Any], played: Iterable[str]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.errors import LlmCoopError, SettingsError, StudyError
 from llm_coop_envs.measures.process import ABOUT, RANGES
+from llm_coop_envs.mechanisms.measures import MECHANISM_MEASURES, MECHANISM_RANGES
 from llm_coop_envs.statistics.intervals import COUNT, COUNT_FROM_1, Range
 from llm_coop_envs.studies.conditions import GIVEN_MODELS, WAITS_FOR, Condition
 from llm_coop_envs.studies.crowd import add_population, read_crowd
@@ -26,6 +27,7 @@ from llm_coop_envs.studies.study_seats import (
     read_seats,
     without_policy,
 )
+from llm_coop_envs.studies.tournament_settings import TournamentSettings
 from llm_coop_envs.treatments.regulation_measures import REGULATION_MEASURES, REGULATION_RANGES
 from llm_coop_envs.util.checks import suggestion
 from llm_coop_envs.util.references import load
@@ -41,6 +43,7 @@ EVERY_EPISODE: Mapping[str, str] = {
     "corrected": "Submissions among them that the environment had to correct, a count from 0.",
     "flagged_choices": "Choices that were illegal or missing, so that the environment's own stood in, a count from 0.",
     **REGULATION_MEASURES,
+    **MECHANISM_MEASURES,
     **ABOUT,
 }
 """Measures that every episode's row may have besides the scenario's, with what they mean."""
@@ -49,12 +52,13 @@ EVERY_EPISODE_RANGES: Mapping[str, Range] = {
     "players": COUNT_FROM_1,
     **dict.fromkeys(("submissions", "corrected", "flagged_choices"), COUNT),
     **REGULATION_RANGES,
+    **MECHANISM_RANGES,
     **RANGES,
 }
 """What these measures can be."""
 
 _PLAYED_FIELDS = ("name", "title", "scenario", "preset", "settings", "policies", "seeds", "episodes", "after")
-_PLAIN_FIELDS = (*_PLAYED_FIELDS, "changes", "pair", "when", "family", "cluster", "model", "population")
+_PLAIN_FIELDS = (*_PLAYED_FIELDS, "changes", "pair", "when", "family", "cluster", "model", "population", "tournament")
 _VARIANT_FIELDS = (*_PLAIN_FIELDS, "grid")
 _CONDITION_FIELDS = (*_VARIANT_FIELDS, "variants")
 
@@ -236,6 +240,7 @@ def _read_condition(node: YamlNode, study_seed: int, variant: str) -> Condition:
         seeds=seeds,
         variant=variant,
         pair=fields["pair"].label() if "pair" in fields and fields["pair"].value is not None else "",
+        tournament=_read_tournament(fields["tournament"], name) if "tournament" in fields else None,
         cluster=_read_cluster(fields["cluster"], seeds) if "cluster" in fields else {},
         when=fields["when"].text() if "when" in fields and fields["when"].value is not None else "",
         family=fields["family"].label() if "family" in fields else "",
@@ -313,6 +318,16 @@ def _read_seeds(node: YamlNode, fields: Mapping[str, YamlNode], study_seed: int)
         return tuple(seed for _, seed in seeds)
     count = fields["episodes"].integer(1, MAX_EPISODES)
     return tuple(derive_seeds(study_seed, count))
+
+
+def _read_tournament(node: YamlNode, name: str) -> dict[str, Any]:
+    """Read the settings of the tournament that a condition is a line-up of."""
+    try:
+        settings = TournamentSettings.from_json(node.plain_mapping())
+        settings.line_up(name)
+    except SettingsError as error:
+        node.mapping().get(error.field, node).fail_setting(error)
+    return settings.to_json()
 
 
 def _read_cluster(node: YamlNode, seeds: Sequence[int]) -> dict[int, str]:

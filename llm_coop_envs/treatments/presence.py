@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.interface.actions import Indices
-from llm_coop_envs.interface.wording import PROMPTS, Templates
+from llm_coop_envs.interface.wording import Templates, load_part
 from llm_coop_envs.treatments.changes import Change
 from llm_coop_envs.treatments.perception import Perception
 
@@ -24,27 +24,18 @@ MOST_NAMED = 10
 """If more players have left, texts give only their number."""
 
 
-@functools.cache
 def load_left(wording: str) -> Templates:
     """Load the template that names the players who have left; a folder without it takes that of `en-a`.
 
     Args:
         wording: a name below `prompts`, or the path of a folder.
     """
-    return _load(LEFT, wording, ("names", "count", "players"))
+    return load_part(Path(__file__).parent, LEFT, wording, ("names", "count", "players"))
 
 
-@functools.cache
 def load_address(wording: str) -> Templates:
     """Load the template that says how to speak to some players alone, as `load_left`."""
-    return _load(ADDRESS, wording, ("names", "count", "groups", "most", "unreached"))
-
-
-def _load(template: str, wording: str, names: tuple[str, ...]) -> Templates:
-    shipped = Path(__file__).parent / PROMPTS
-    folders = [shipped / wording, Path(wording).expanduser(), shipped / "en-a"]
-    folder = next(path for path in folders if (path / template).is_file())
-    return Templates(folder, {template: names})
+    return load_part(Path(__file__).parent, ADDRESS, wording, ("names", "count", "groups", "most", "unreached"))
 
 
 class PresenceSettings(Protocol):

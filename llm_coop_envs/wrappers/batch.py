@@ -79,6 +79,7 @@ class BatchEnv(ABC):
     #: Settings that a batch cannot play, each with the value that switches it off.
     off: ClassVar[Mapping[str, Any]] = {
         "regulator": None,
+        "mechanism": None,
         "changes": (),
         "listeners": (),
         "observation_noise": 0.0,

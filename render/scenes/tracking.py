@@ -15,6 +15,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from llm_coop_envs.mechanisms.settings import MECHANISM_PHASES
 from llm_coop_envs.render.scenes.base import OVER, SETTLED, START, Said, Scene
 
 Event = Mapping[str, Any]
@@ -104,7 +105,8 @@ class Tracker(ABC, Generic[SceneType]):
             self.doing = "talk"
         elif kind == "choice":
             self.doing = event["phase"]
-            self._choose(self.index[event["agent"]], event["phase"], event["choice"])
+            if event["phase"] not in MECHANISM_PHASES:
+                self._choose(self.index[event["agent"]], event["phase"], event["choice"])
         elif kind == "round":
             self._settle(event)
             self.doing = SETTLED

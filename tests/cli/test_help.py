@@ -115,11 +115,15 @@ def complete(*words, shell="bash"):
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_shells_complete_commands_options_and_names(shell):
+def test_shells_complete_commands_and_names(shell):
     assert "describe" in complete("desc", shell=shell)
+    assert "team_up" in complete("run", "team", shell=shell)
+
+
+def test_commands_options_and_names_are_completed():
+    shell = "bash"
     assert "--base-url" in complete("run", "--base", shell=shell)
     assert "bertrand" in complete("describe", "ber", shell=shell)
-    assert "team_up" in complete("run", "team", shell=shell)
     assert "parquet" in complete("export", "x", "--to", "par", shell=shell)
 
 

@@ -17,6 +17,7 @@ from llm_coop_envs.core import registry
 from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.kbc.faces.scene import KbcTracker
+from llm_coop_envs.page import agents as agent_queries
 from llm_coop_envs.page import episodes as room
 from llm_coop_envs.page import index as indexes
 from llm_coop_envs.page import one_file
@@ -265,7 +266,7 @@ def test_a_text_that_very_many_said_is_not_counted(runs, monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     found = Episodes(KnownRuns(runs))
     few = found.agents("deep/model", "evacuation-talk", 0, {"said": "to MY mind"})
-    monkeypatch.setattr(room, "_MOST_FOUND", 5)
+    monkeypatch.setattr(agent_queries, "_MOST_FOUND", 5)
     many = found.agents("deep/model", "evacuation-talk", 0, {"said": "to MY mind"})
     assert (few["total"], few["counted"]) == (6, True)
     assert (many["total"], many["counted"]) == (5, False)

@@ -1,12 +1,14 @@
 """The report's first screen in a browser: its size, its contents, its folds, and what axe finds."""
 
+from dataclasses import replace
+
 import pytest
 from browser import Browser, needs_chromium
 from small import ALL, small_study
 
 from llm_coop_envs.reports.build import first_sentence, write_report
 from llm_coop_envs.reports.headline import read_answers
-from llm_coop_envs.reports.small_picture import LEFT, RIGHT, small_picture
+from llm_coop_envs.reports.small_picture import LEFT, MOST_ARMS, RIGHT, small_picture
 from llm_coop_envs.runs.folder import open_run
 from llm_coop_envs.runs.runner import run_study
 
@@ -103,6 +105,17 @@ def test_a_picture_shows_each_value_where_it_lies(run):
         assert LEFT <= place <= RIGHT
     assert len(picture.findall("line[@class='pair']")) == 2
     assert len(picture.findall("line[@class='mean']")) == 2
+
+
+def test_a_picture_says_what_it_leaves_out(run):
+    answer = read_answers(open_run(run))[0]
+    longer = replace(answer.arms[0], title="firms that are told of each other's costs, and may talk")
+    picture = small_picture(replace(answer, arms=(longer, answer.arms[1])))
+    assert "firms that are" in picture
+    assert "told of each …" in picture
+    assert "not drawn" not in picture
+    many = small_picture(replace(answer, arms=(longer,) * (MOST_ARMS + 3)))
+    assert "3 more not drawn" in many
 
 
 def test_the_question_is_the_first_sentence():

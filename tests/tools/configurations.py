@@ -2,11 +2,13 @@
 
 from llm_coop_envs import bertrand_v0, evacuation_v0, kbc_v0
 
+# Some get out in 12 rounds of random steps, and some do not.
 SMALL_ROOM = {
-    "rows": 11,
-    "cols": 11,
-    "people": 12,
-    "exits": {"bottom": [[10, 4], [10, 5]], "left": [[5, 0], [6, 0]], "right": [[5, 10]]},
+    "rows": 9,
+    "cols": 9,
+    "people": 8,
+    "rounds": 12,
+    "exits": {"bottom": [[8, 3], [8, 4]], "left": [[4, 0], [5, 0]], "right": [[4, 8]]},
 }
 
 #: A regulator with all powers; scenarios add what it may order.

@@ -17,6 +17,7 @@ from pathlib import Path
 
 PYTHONS = ("3.10", "3.11", "3.12", "3.13")
 RUN = "llm-coop run team_up --limit 2 -o run"
+GO_ON = "llm-coop run team_up -o run"
 DRAW = """\
 import llm_coop_envs as e
 env = e.evacuation_v0.parallel_env(render_mode='rgb_array')
@@ -40,7 +41,7 @@ cat page.txt; exit 1"""
 # What each extra is for, as one shell script.
 COMMANDS = {
     "": f'python -W error -c "{LOOP}" && llm-coop list > list.txt && python -m llm_coop_envs --version',
-    "study": f"{RUN} && llm-coop report run --partial && llm-coop figures run --partial && llm-coop verify run",
+    "study": f"{RUN} && llm-coop report run --partial && {GO_ON} && llm-coop figures run && llm-coop verify run",
     "render": f'python -c "{DRAW}"',
     "film": f"{RUN} && llm-coop film run -o film.mp4",
     "openai": SERVED.format(port=8851, policy="llm:scripted"),
@@ -49,7 +50,7 @@ COMMANDS = {
     "sb3": "llm-coop train --env kbc --steps 512 -o trained",
     "rl": "llm-coop train --env bertrand --steps 512 -o trained && python -m llm_coop_envs.baselines.q_learning --help",
     "ray": f"{RUN} --ray local",
-    "export": f"{RUN} && llm-coop run team_up -o run && llm-coop export run --to inspect",
+    "export": f"{RUN} && {GO_ON} && llm-coop export run --to inspect",
     "view": VIEW,
     "all": f"{RUN} && llm-coop report run --partial",
 }

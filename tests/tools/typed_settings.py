@@ -31,6 +31,7 @@ PLACES = {
     "ScenarioFields": "llm_coop_envs.core.fields",
     "Change": "llm_coop_envs.treatments.changes",
     "Listener": "llm_coop_envs.treatments.listeners",
+    "MechanismSettings": "llm_coop_envs.mechanisms.settings",
     "RegulatorSettings": "llm_coop_envs.treatments.powers",
     "StrPath": "llm_coop_envs.util.paths",
 }

@@ -13,6 +13,7 @@ from llm_coop_envs.core.chunks import Chunk
 from llm_coop_envs.core.policy import Episode, Request
 from llm_coop_envs.core.registry import scenario_of
 from llm_coop_envs.core.submissions import Submissions
+from llm_coop_envs.mechanisms.settings import MECHANISM_PHASES
 from llm_coop_envs.policies.llm.chat import Chat
 from llm_coop_envs.policies.llm.playing.answer_counts import AnswerCounts
 from llm_coop_envs.policies.llm.playing.calls import workflow_class, workflow_classes
@@ -89,7 +90,8 @@ class LLMPolicy(Policy):
         kind = workflow_class(scenario)
         self._workflow = kind(self.settings.workflow_settings(kind), episode, self._personas)
         self._regulated = None
-        if episode.settings.regulator is not None:
+        mechanism = episode.settings.mechanism
+        if episode.settings.regulator is not None or (mechanism is not None and mechanism.is_elected):
             beside = self.pack.prompts(scenario.name, generic=True)
             prompter = Prompter(self.chat, self.settings, beside, self._count, self.counters, scripted=self._scripted)
             self._regulated = GenericWorkflow(NoSettings(), episode, self._personas), prompter
@@ -178,7 +180,7 @@ class LLMPolicy(Policy):
         if slots.memory is not None and agent != SEAT:
             turn.memory.forget(turn.round - slots.memory)
         workflow, prompter = self._workflow, self._prompter
-        if self._regulated is not None and (slots.phase in PHASES or agent == SEAT):
+        if self._regulated is not None and (slots.phase in (*PHASES, *MECHANISM_PHASES) or agent == SEAT):
             workflow, prompter = self._regulated
             turn.notice = ""
         try:

@@ -153,7 +153,7 @@ def test_the_toy_with_departures_and_levels(settings):
 
 def test_a_clock_that_cuts_is_told_apart_from_departures():
     settings = {**SMALL_ROOM, "control": "exit", "talk": False}
-    ended, vacant, cut = compare(lambda: evacuation_v0.parallel_env(max_cycles=8, **settings), steps=40)
+    ended, vacant, cut = compare(lambda: evacuation_v0.parallel_env(max_cycles=4, **settings), steps=40)
     # Somebody left before the clock ended the episode for the others.
     assert 0 < cut < ended
     assert vacant > 0

@@ -106,9 +106,9 @@ def test_more_comes_out_again():
     for name in PAIR_WORLDS:
         for paired in (True, False):
             recorded = FOUND["paired" if paired else "unpaired"][name]["8"]
-            shares = simulate(name, 8, paired, 2_000, seed=2)
+            shares = simulate(name, 8, paired, 600, seed=2)
             for kind, share in shares.items():
-                error = (recorded[kind] * (1 - recorded[kind]) * (1 / 2_000 + 1 / FOUND["repeats"])) ** 0.5
+                error = (recorded[kind] * (1 - recorded[kind]) * (1 / 600 + 1 / FOUND["repeats"])) ** 0.5
                 assert share == pytest.approx(recorded[kind], abs=4 * error + 1e-9), (name, paired, kind)
     assert simulate_rounds(5, 100, seed=3) == pytest.approx(FOUND["rounds"]["5"], abs=0.2)
 

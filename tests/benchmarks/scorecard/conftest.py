@@ -2,17 +2,9 @@ import pytest
 from invoking import invoke
 
 from llm_coop_envs.benchmarks.scorecard import suite
-from llm_coop_envs.core import registry
 
 #: Who keeps its word, answers a cut, and finds the way.
 RULES = ("announcer", "tit_for_tat", "nearest_exit")
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _quiz_is_forgotten():
-    """Later tests look at what is listed."""
-    yield
-    registry._registered.pop("quiz", None)
 
 
 @pytest.fixture(scope="session")

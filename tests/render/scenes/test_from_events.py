@@ -87,7 +87,7 @@ def test_counts_of_the_curve_are_those_of_the_metrics():
     assert last.curve[0].sum() == 0
     assert (np.diff(last.curve.sum(axis=1)) >= 0).all()
     assert tuple(last.curve[-1]) == last.out
-    assert sum(last.out) == int((last.status == ESCAPED).sum()) == 12
+    assert sum(last.out) == int((last.status == ESCAPED).sum()) == SMALL_ROOM["people"]
 
 
 def test_scenes_share_what_did_not_change():

@@ -72,6 +72,7 @@ def within(values, published, errors=3.0):
 
 
 @pytest.mark.slow
+@pytest.mark.rare
 def test_the_first_hundred_sessions_give_the_published_table(hundred):
     game, sessions = hundred
     assert within([cycle_gain(game, cycle) for _, cycle in sessions], 0.849)
@@ -87,6 +88,7 @@ def test_the_first_hundred_sessions_give_the_published_table(hundred):
 
 
 @pytest.mark.slow
+@pytest.mark.rare
 def test_the_first_hundred_sessions_answer_deviations_as_published(hundred):
     game, sessions = hundred
     answers = [cycle_responses(game, s, cycle) for s, cycle in sessions]

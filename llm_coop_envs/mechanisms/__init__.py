@@ -1,0 +1,1 @@
+"""Institutions around any scenario's act phase: repetition, reputation, mediation and contracts."""

@@ -1,0 +1,104 @@
+"""A tournament: run as any study, its table is the closed form, and every bad line is a sentence."""
+
+import pytest
+from invoking import assert_sentence, invoke
+
+from dilemma.scenario import SCENARIO
+from llm_coop_envs.core import registry
+from llm_coop_envs.errors import LlmCoopError
+from llm_coop_envs.reports.run_sections import read_run
+from llm_coop_envs.reports.tournament import read_tournament
+from llm_coop_envs.runs.folder import open_run
+from llm_coop_envs.runs.runner import run_study
+from llm_coop_envs.runs.verify import verify_run
+from llm_coop_envs.studies.study import parse_study
+from llm_coop_envs.studies.tournament_settings import TournamentSettings
+from llm_coop_envs.studies.tournaments import plan_tournament
+
+THREE = ("cooperate", "defect", "tit_for_tat")
+
+
+@pytest.fixture(autouse=True)
+def dilemma(monkeypatch):
+    monkeypatch.setattr(registry, "_registered", {})
+    registry.register(SCENARIO)
+
+
+def played(tmp_path, policies=THREE, *, episodes=2, alone=False, **game):
+    study = plan_tournament(TournamentSettings(policies=policies, alone=alone), "dilemma", episodes=episodes, **game)
+    outcome = run_study(study, tmp_path / "run")
+    assert outcome.complete
+    return read_tournament(read_run(outcome.run, for_figures=False)[0])
+
+
+def test_the_prisoners_dilemma_comes_out_as_by_hand(tmp_path):
+    table = played(tmp_path, changed={"rounds": 10})
+    assert table.payoffs.tolist() == [[20, 0, 20], [30, 10, 12], [20, 9, 20]]
+    assert table.is_sure(1, (0,))
+    assert not table.is_sure(0, (2,))
+
+
+def test_a_command_plays_it_and_the_report_shows_it_and_it_is_verified(tmp_path):
+    folder = tmp_path / "run"
+    words = ["tournament", *THREE, "--scenario", "dilemma", "--set", "rounds=10", "--episodes", "2", "--workers", "1"]
+    begun = invoke(*words, "--start", "1,1,2", "--steps", "50", "-o", folder, "--limit", "4")
+    assert "4 of 18 episodes" in begun.stderr
+    again = invoke("run", folder, "--workers", "1")
+    assert again.exit_code == 0
+    assert "deviation rating is that of 'defect', 'tit_for_tat'" in again.stdout
+    assert invoke("report", folder).exit_code == 0
+    page = " ".join((folder / "report" / "index.html").read_text(encoding="utf-8").split())
+    for text in ("Best replies", "Selection: 50 steps", "deviation rating", "tournament_selection.csv"):
+        assert text in page
+    assert (folder / "report" / "tournament_payoffs.csv").is_file()
+    checked = invoke("verify", folder, "--again")
+    assert checked.exit_code == 0, checked.stderr
+
+
+def test_seats_are_averaged_and_seeds_are_the_unit(tmp_path):
+    table = played(tmp_path, ("cooperate", "defect"), preset="trust", episodes=3)
+    # As first player: 10, 0 / 6, 4; as second: 10, 2 / 20, 4.
+    assert table.payoffs.tolist() == [[10, 1], [13, 4]]
+    assert {len(by_seed) for by_seed in table.samples.values()} == {3}
+    assert table.among_equals(1) == (8.5, 8.5, 8.5)
+
+
+def test_three_seats_and_one_against_all_others(tmp_path):
+    table = played(tmp_path / "every", ("cooperate", "defect"), preset="public_goods", episodes=1)
+    assert table.payoffs.shape == (2, 2, 2)
+    assert table.payoffs[1, 0, 0] == 2.0
+    assert table.payoffs[0, 0, 1] == table.payoffs[0, 1, 0] == 1.0
+    alone = played(tmp_path / "alone", ("cooperate", "defect"), preset="public_goods", episodes=1, alone=True)
+    assert alone.payoffs.tolist() == [[1.5, 0.5], [2.0, 1.0]]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("cooperate",), "must be two or more"),
+        (("cooperate", "cooperate"), "no two alike"),
+        (("cooperate", "cooprate"), "no such policy"),
+        (("cooperate", "defect", "--start", "1"), "must be 2 shares"),
+        (("cooperate", "defect", "--start", "1,x"), "must be numbers with commas"),
+        (("cooperate", "defect", "--start", "0,0"), "not all 0"),
+        (("cooperate", "defect", "--set", "round=3"), "no setting"),
+        (("cooperate", "defect", "--set", "game=public_goods", "--set", "players=20"), "--alone plays each"),
+    ],
+)
+def test_bad_input_is_a_sentence_and_nothing_is_written(tmp_path, words, sentence):
+    result = invoke("tournament", *words, "--scenario", "dilemma", "-o", tmp_path / "run")
+    assert_sentence(result, sentence)
+    assert not (tmp_path / "run" / "run.json").exists()
+
+
+def test_a_line_up_that_is_none_is_refused_in_a_study():
+    line = "{name: a-b, scenario: dilemma, policies: grim, episodes: 1, tournament: {policies: [grim, defect]}}"
+    with pytest.raises(LlmCoopError, match="numbers of the policies of each seat"):
+        parse_study(f"name: x\nconditions: [{line}]", "x")
+
+
+def test_an_unfinished_tournament_is_reported_as_what_it_is(tmp_path):
+    study = plan_tournament(TournamentSettings(policies=("cooperate", "defect")), "dilemma", episodes=1)
+    run_study(study, tmp_path / "run", limit=2)
+    assert read_tournament(read_run(open_run(tmp_path / "run"), for_figures=False)[0]) is None
+    assert verify_run(tmp_path / "run").faults == []
