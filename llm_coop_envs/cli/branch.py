@@ -37,9 +37,7 @@ def branch_command(
     from llm_coop_envs.runs.branch import begin_branch, plan_branch
     from llm_coop_envs.runs.runner import check_libraries
     from llm_coop_envs.storage.folder import chosen_folder
-    from llm_coop_envs.storage.parquet import need_arrow
 
-    need_arrow()
     options.trust(arms.expanduser().absolute().parent)
     reached = options.base_url is None
     plan = plan_branch(run.expanduser(), at, arms.expanduser(), options.study, reached=reached)

@@ -73,7 +73,7 @@ class Run(RunFolder):
         """The run as terminals and notebooks show it, with further sentences."""
         from llm_coop_envs.runs.notebook import summarise_run
 
-        return summarise_run(self, more)
+        return summarise_run(self.folder, self.manifest, self.conditions, self.finished, more)
 
     def __repr__(self) -> str:
         """The run in at most twelve lines."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from llm_coop_envs.core.scenario import Row
 from llm_coop_envs.errors import LlmCoopError
@@ -16,28 +16,34 @@ from llm_coop_envs.studies.conditions import Condition
 from llm_coop_envs.util.opening import explain_damage
 from llm_coop_envs.util.showing import Summary
 
-if TYPE_CHECKING:
-    from llm_coop_envs.runs.folder import Run
-
 _HEADINGS = ("condition", "scenario", "players", "episodes", "means")
 
 
-def summarise_run(run: Run, more: Sequence[str] = ()) -> Summary:
+def summarise_run(
+    folder: Path,
+    manifest: Mapping[str, Any],
+    conditions: Sequence[Condition],
+    find_finished: Callable[[], set[tuple[str, int]]],
+    more: Sequence[str] = (),
+) -> Summary:
     """A run with a row for each of its conditions; of a damaged one, a sentence.
 
     Args:
-        run: the run.
+        folder: the run folder.
+        manifest: the run's manifest.
+        conditions: the run's conditions.
+        find_finished: returns the finished episodes, as (condition, seed).
         more: sentences that follow on its description.
     """
     try:
-        with explain_damage(run.folder, "'llm-coop verify' says more"):
-            finished = run.finished()
-            rows = _read_episode_rows(run.folder)
+        with explain_damage(folder, "'llm-coop verify' says more"):
+            finished, rows = find_finished(), _read_episode_rows(folder)
+            total = sum(len(condition.seeds) for condition in conditions)
             return Summary(
-                title=f"{run.manifest['study']}: {len(finished)} of {run.total} episodes, in {run.folder}",
-                facts=(run.manifest["description"], *more),
+                title=f"{manifest['study']}: {len(finished)} of {total} episodes, in {folder}",
+                facts=(manifest["description"], *more),
                 head=_HEADINGS,
-                rows=[_cells(condition, finished, rows) for condition in run.conditions],
+                rows=[_cells(condition, finished, rows) for condition in conditions],
                 many="conditions",
             )
     except (OSError, LlmCoopError) as error:

@@ -36,7 +36,10 @@ MODEL = ["--base-url", "http://127.0.0.1:9/v1", "--wait", "0", "--timeout", "1"]
 COMMANDS = [
     ["list"],
     ["describe", "kbc"],
-    ["play", "kbc", "--terminal", "--preset", "none"],
+    ["play", "kbc", "--terminal"],
+    ["play", "kbc", "--terminal", "--others", f"llm:x {{base_url: {MODEL[1]}, wait: 0}}"],
+    ["tournament", "poisson", f"llm:x {{base_url: {MODEL[1]}, wait: 0}}", "--scenario", "kbc", "-o", "{}/tournament"],
+    ["import", "coopeval", "{}", "-o", "{}/imported"],
     ["run", "{}/kbc.yaml", "-o", "{}/plain"],
     ["run", "{}/kbc.yaml", "--dry"],
     ["run", "{}/kbc.yaml", "--model", "x", *MODEL, "-o", "{}/model"],
@@ -133,3 +136,7 @@ def test_a_run_names_what_writes_and_what_asks(study_file, tmp_path, monkeypatch
     told = invoke("run", study_file(TINY), "--model", "x", *MODEL, "-o", tmp_path / "run")
     assert_sentence(told, "writing Parquet tables and asking a model need the extras 'study' and 'openai'")
     assert not (tmp_path / "run").exists()
+    monkeypatch.setitem(sys.modules, "pygame", None)
+    told = invoke("play", "kbc", "-o", tmp_path / "game")
+    assert_sentence(told, "writing Parquet tables and a window need the extras 'study' and 'render'")
+    assert not (tmp_path / "game").exists()
