@@ -43,4 +43,4 @@ def batch_env(copies: int, **settings: Unpack[BertrandFields]) -> BertrandBatch:
     """
     from llm_coop_envs.bertrand.batch import BertrandBatch
 
-    return BertrandBatch(copies, **settings)
+    return BertrandBatch(BertrandEnv(**settings), copies)

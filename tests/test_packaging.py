@@ -89,7 +89,7 @@ COMES_WITH = {"torch": "stable-baselines3", "httpx": "openai", "httpx2": "openai
     "imageio_ffmpeg": "imageio-ffmpeg",
 }
 #: Used where they happen to be there; everything works without them.
-WELCOME = {"tokenizers", "tiktoken", "transformers", "tensorboard"}
+WELCOME = {"tokenizers", "tiktoken", "transformers", "tensorboard", "jax"}
 
 
 def sources():

@@ -42,10 +42,10 @@ class Choices:
         self.n = self._numbers.shape[1]
 
     def values(self, outputs: NDArray[np.int64]) -> NDArray[Any]:
-        """The choices of all players, as `advance` takes them, from one output each."""
+        """The choices of all players, of one game or of several, (..., players), from one output each."""
         if self._numbers is None:
             return outputs
-        return self._numbers[np.arange(len(outputs)), outputs]
+        return self._numbers[np.arange(outputs.shape[-1]), outputs]
 
     def value(self, player: int, output: int) -> float | int:
         """The choice of one player."""

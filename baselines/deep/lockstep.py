@@ -76,7 +76,7 @@ class SeatVecEnv(SharedVecEnv):
         self._lockstep, self._seat = lockstep, seat
         self._mine = slice(seat, None, whole.rows.players)
         self.render_mode = None
-        super(SharedVecEnv, self).__init__(len(whole.rows.games), whole.observation_space, whole.action_space)
+        super(SharedVecEnv, self).__init__(whole.rows.copies, whole.observation_space, whole.action_space)
 
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
         """Do nothing: all seats play the same episodes, seeded when the environments were made."""

@@ -1,8 +1,8 @@
 """Several copies of an environment as one batch of rows, for learners that share one network between all players.
 
-Row `copy * players + player` is one player of one copy. The environments are played through their array view, with
-NumPy only. Rows show the columns of the numeric view (`wrappers.NumericView`). A batch of fixed size needs three more
-rules:
+Row `copy * players + player` is one player of one copy. Where the scenario can be stepped in batches, all copies are;
+else the environments are played one by one through their array view, with the same results. Rows show the columns of
+the numeric view (`wrappers.NumericView`). A batch of fixed size needs three more rules:
 
 * An episode that ends is followed by the next one at once: a row then shows the first observation of the new episode,
   and `Step.last` holds the one the old episode ended with.
@@ -22,11 +22,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llm_coop_envs.baselines.deep.choices import Choices
+from llm_coop_envs.baselines.learning import scenario_name
 from llm_coop_envs.core.array_env import TALK
 from llm_coop_envs.core.env import ScenarioEnv
+from llm_coop_envs.core.registry import known_scenario
 from llm_coop_envs.errors import ResetNeeded, SettingsError
 from llm_coop_envs.util.checks import require_int
 from llm_coop_envs.util.draws import episode_seed
+from llm_coop_envs.util.references import load
+from llm_coop_envs.wrappers.batch import BatchEnv
 from llm_coop_envs.wrappers.numeric import numeric_names, numeric_rows
 
 
@@ -53,12 +57,27 @@ class Step:
     lengths: NDArray[np.int64]
 
 
+def batch_of(game: ScenarioEnv, copies: int) -> BatchEnv | None:
+    """Copies of a game that are stepped together; `None` where its scenario or its settings allow none."""
+    scenario = known_scenario(scenario_name(game))
+    if scenario is None or scenario.batch is None or type(game) is not scenario.env_class:
+        return None
+    make: Any = load(scenario.batch)
+    try:
+        batch: BatchEnv = make(game, copies)
+    except SettingsError:
+        return None
+    return batch
+
+
 class SharedRows:
     """The batch of rows; see the module.
 
-    `make` is called once per copy. The e-th episode of copy k is played with `episode_seed(seed, k, e)`.
+    `make` is called once per copy that is played by itself. The e-th episode of copy k is played with
+    `episode_seed(seed, k, e)`.
 
     Attributes:
+        copies: how many environments there are.
         names: the columns of observations.
         observations: (rows, columns) the current observations.
         masks: (rows, choices) which choices are legal now.
@@ -70,8 +89,8 @@ class SharedRows:
 
     def __init__(self, make: Callable[[], ScenarioEnv], *, copies: int, seed: int) -> None:
         require_int("copies", copies, 1)
-        self.games = [make() for _ in range(copies)]
-        first = self.games[0]
+        self._make, self.copies = make, copies
+        first = make()
         if first.regulator is not None:
             raise SettingsError("regulator", "on", "all rows choose alike; train without a regulator")
         self.names = numeric_names(first)
@@ -91,7 +110,16 @@ class SharedRows:
         self._lengths = np.zeros(self.n_rows, dtype=np.int64)
         self._silence = np.zeros(self.players, dtype=np.int64)
         self._begun = False
+        self.games = [first]
+        self._batch = batch_of(first, copies)
+        if self._batch is None:
+            self._play_one_by_one()
         self.seed(seed)
+
+    def _play_one_by_one(self) -> None:
+        """Play the copies one by one from now on."""
+        self._batch = None
+        self.games += [self._make() for _ in range(self.copies - len(self.games))]
 
     def seed(self, seed: int) -> None:
         """Set the seed, and count episodes from 0 at the next `reset`.
@@ -101,13 +129,18 @@ class SharedRows:
         """
         # stable-baselines3 draws seeds with NumPy.
         self._seed = require_int("seed", int(seed) if isinstance(seed, np.integer) else seed, 0)
-        self._episodes = [0] * len(self.games)
+        self._episodes = [0] * self.copies
+        self._is_seeded_anew = True
 
     def reset(self) -> NDArray[np.float32]:
         """Begin the next episode of every copy; returns the observations."""
-        for copy in range(len(self.games)):
+        if self._batch is not None:
+            self._batch.reset(self._seed if self._is_seeded_anew else None)
+            self._returns[:] = self._lengths[:] = 0
+            self._show_batch(self._batch)
+        for copy in range(len(self.games) if self._batch is None else 0):
             self._begin(copy)
-        self._begun = True
+        self._begun, self._is_seeded_anew = True, False
         seen: NDArray[np.float32] = self.observations.copy()
         return seen
 
@@ -123,7 +156,9 @@ class SharedRows:
         """
         if not self._begun:
             raise ResetNeeded("the rows were not begun; call reset() first")
-        chosen = np.asarray(outputs).reshape(len(self.games), self.players)
+        chosen = np.asarray(outputs).reshape(self.copies, self.players)
+        if self._batch is not None:
+            return self._step_batch(self._batch, self.choices.values(chosen))
         rewards = np.zeros(self.n_rows)
         done = np.zeros(self.n_rows, dtype=np.bool_)
         truncated = np.zeros(self.n_rows, dtype=np.bool_)
@@ -176,7 +211,12 @@ class SharedRows:
             "episodes": list(self._episodes),
             "returns": self._returns.tolist(),
             "lengths": self._lengths.tolist(),
-            "games": [game.get_state() for game in self.games],
+            "copies": self.copies,
+            **(
+                {"games": [game.get_state() for game in self.games]}
+                if self._batch is None
+                else {"batch": self._batch.get_state()}
+            ),
         }
 
     def set_state(self, state: Mapping[str, Any]) -> None:
@@ -186,17 +226,54 @@ class SharedRows:
             SnapshotError: the state belongs to another environment.
             SettingsError: the state has another number of copies.
         """
-        if len(state["games"]) != len(self.games):
-            raise SettingsError("copies", len(self.games), f"the saved state has {len(state['games'])} copies")
-        for game, saved in zip(self.games, state["games"], strict=True):
-            game.set_state(saved)
+        copies = state["copies"] if "batch" in state else len(state["games"])
+        if copies != self.copies:
+            raise SettingsError("copies", self.copies, f"the saved state has {copies} copies")
+        if self._batch is not None and "batch" in state:
+            self._batch.set_state(state["batch"])
+            self._show_batch(self._batch)
+        else:
+            # It was saved by a version that did not step this scenario in batches.
+            self._play_one_by_one()
+            for game, saved in zip(self.games, state["games"], strict=True):
+                game.set_state(saved)
         self._seed = state["seed"]
         self._episodes = list(state["episodes"])
         self._returns = np.array(state["returns"])
         self._lengths = np.array(state["lengths"], dtype=np.int64)
-        self._begun = True
-        for copy in range(len(self.games)):
+        self._begun, self._is_seeded_anew = True, False
+        for copy in range(len(self.games) if self._batch is None else 0):
             self._show(copy)
+
+    # Copies that are stepped together. Nobody leaves them: what a batch shows of somebody who has left is not read.
+
+    def _step_batch(self, batch: BatchEnv, choices: NDArray[Any]) -> Step:
+        _, rewards, terminations, truncations, infos = batch.step(choices)
+        done = (terminations | truncations).reshape(-1)
+        last = np.zeros((self.copies, self.players, self.width), dtype=np.float32)
+        if "ended" in infos:
+            last[infos["ended"]] = infos["final_observations"]
+        self._returns += rewards.reshape(-1)
+        self._lengths += 1
+        vacant = np.zeros(self.n_rows, dtype=np.bool_)
+        returns, lengths = self._returns.copy(), self._lengths.copy()
+        self._returns[done] = self._lengths[done] = 0
+        self._show_batch(batch)
+        return Step(
+            rewards.reshape(-1), done, truncations.reshape(-1), vacant, last.reshape(self.n_rows, -1), returns, lengths
+        )
+
+    def _show_batch(self, batch: BatchEnv) -> None:
+        self.observations = batch.observations.reshape(self.n_rows, -1)
+        masks, turn = batch.masks(), batch.turn.reshape(-1).astype(np.bool_)
+        if masks is None:
+            self.masks = np.repeat(turn[:, None], self.choices.n, axis=1)
+            self.masks[:, 0] = True
+        else:
+            self.masks = masks.reshape(self.n_rows, -1).astype(np.bool_)
+        self.decides = turn & (self.masks.sum(axis=1) > 1)
+
+    # Copies that are played one by one.
 
     def _rows(self, copy: int) -> slice:
         return slice(copy * self.players, (copy + 1) * self.players)

@@ -88,15 +88,14 @@ class BertrandBatch(BatchEnv):
     advance, by the environment's own arithmetic.
 
     Args:
-        copies: how many markets.
-        **settings: those of `parallel_env`.
+        env: the market.
+        copies: how many of them.
     """
 
     off: ClassVar[Mapping[str, Any]] = {**BatchEnv.off, "known": ()}
     kept = ("_rounds_played", "_streak", "_chosen", "_is_known")
 
-    def __init__(self, copies: int, **settings: Any) -> None:
-        env = BertrandEnv(**settings)
+    def __init__(self, env: BertrandEnv, copies: int) -> None:
         super().__init__(env, copies)
         self._settings: BertrandSettings = env.settings
         self._price_choices = env._price_choices

@@ -20,6 +20,7 @@ SCENARIO = Scenario(
     report=f"{_ROOM}.faces.report:BertrandSection",
     figures=f"{_ROOM}.faces.q_learning_figures:SESSION_FOLDERS",
     after=f"{_ROOM}.faces.after:Deviations",
+    batch=f"{_ROOM}.batch:BertrandBatch",
     learning=f"{_ROOM}.faces.learning:LEARNING",
     scorecard=f"{_ROOM}.faces.scorecard:SCORECARD",
     rewards=f"{_ROOM}.rewards:REWARDS",

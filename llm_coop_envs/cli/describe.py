@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -22,7 +23,7 @@ def describe_command(
     scenario: Annotated[
         str,
         typer.Argument(
-            help="kbc, bertrand or evacuation.",
+            help="kbc, bertrand or evacuation, or an installed one, see 'llm-coop list'.",
             autocompletion=begin_with(scenarios),
         ),
     ],
@@ -45,10 +46,12 @@ def describe_command(
     text = describe(scenario)
     if not (section or everything or word):
         name, width = text.scenario.name, terminal_width()
-        module = f"llm_coop_envs.{name}_v0"
+        shipped = find_spec(f"llm_coop_envs.{name}_v0") is not None
+        maker = f"llm_coop_envs.{name}_v0.parallel_env(" if shipped else f'make_parallel("{name}", '
+        source = "" if shipped else "from llm_coop_envs.core.makers import make_parallel; "
         typer.echo(f"{heading(name)}  {text.scenario.title}\n\n{wrap(text.about[0], width)}\n")
         for label, line in (
-            ("Use", f"{module}.parallel_env(preset=..., talk=False, ...)"),
+            ("Use", f"{source}{maker}preset=..., talk=False, ...)"),
             ("Agents", f"{text.agents[0]} to {text.agents[1]} by default"),
             ("Phases", f"{', '.join(text.phases)} (no talk phase with talk=False)"),
         ):

@@ -12,7 +12,8 @@ from gymnasium import spaces
 
 from llm_coop_envs.core.registry import find_scenario, scenarios
 from llm_coop_envs.core.scenario import Scenario
-from llm_coop_envs.core.settings import Settings, plain
+from llm_coop_envs.core.settings import PERCEPTION, plain
+from llm_coop_envs.util.base_settings import declared
 from llm_coop_envs.util.docstrings import attributes, entries
 from llm_coop_envs.util.references import load
 
@@ -178,11 +179,13 @@ def _parts(space: spaces.Dict) -> dict[str, Any]:
     return dict(space.spaces)
 
 
-def _settings(kind: type[Settings]) -> tuple[Setting, ...]:
+def _settings(kind: Any) -> tuple[Setting, ...]:
     """The fields of settings, the shared ones last."""
     about = attributes(kind)
     own = [f for f in fields(kind) if f.init and f.name in vars(kind).get("__annotations__", {})]
-    shared = [f for f in fields(kind) if f.init and f not in own]
+    # What a scenario refuses is none of its settings.
+    refused = {*PERCEPTION, "present"} - set(declared(kind, "changeable"))
+    shared = [f for f in fields(kind) if f.init and f not in own and f.name not in refused]
     settings = []
     for f in (*own, *shared):
         default = f.default_factory() if f.default_factory is not MISSING else f.default

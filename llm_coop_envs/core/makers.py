@@ -14,6 +14,7 @@ from pettingzoo.utils.conversions import parallel_to_aec
 from pettingzoo.utils.wrappers import AssertOutOfBoundsWrapper
 
 from llm_coop_envs.core.env import ScenarioEnv
+from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.core.settings import ScenarioSettings, plain
 from llm_coop_envs.util.base_settings import declared
 from llm_coop_envs.util.docstrings import attributes, first_sentence
@@ -41,6 +42,21 @@ def described(settings_type: type[ScenarioSettings]) -> Callable[[F], F]:
         return function
 
     return describe
+
+
+def make_parallel(scenario: str, **settings: Any) -> ScenarioEnv:
+    """Make a scenario's environment, also of one from outside; settings are as for `parallel_env`.
+
+    Raises:
+        LlmCoopError: there is no such scenario, or a setting is wrong.
+    """
+    make: Callable[..., ScenarioEnv] = find_scenario(scenario).env_class
+    return make(**settings)
+
+
+def make_aec(scenario: str, **settings: Any) -> AECEnv[str, Any, Any]:
+    """Make it agent by agent, with PettingZoo's checks; otherwise as `make_parallel`."""
+    return OrderEnforcingWrapper(AssertOutOfBoundsWrapper(parallel_to_aec(make_parallel(scenario, **settings))))
 
 
 def aec_makers(

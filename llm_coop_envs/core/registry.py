@@ -21,6 +21,7 @@ GROUP = "llm_coop_envs.scenarios"
 UNLISTED_GROUP = f"{GROUP}.unlisted"
 """Entry points of scenarios that only serve others, such as the scorecard's quiz: found by name, in no list before."""
 
+NAMESPACE = "llm_coop"
 _registered: dict[str, Scenario] = {}
 _broken: dict[str, str] = {}
 
@@ -71,7 +72,7 @@ def scenario_of(env_name: str) -> Scenario:
 
 
 def register(scenario: Scenario) -> None:
-    """Make a scenario known; the same one again changes nothing.
+    """Make a scenario known, to PettingZoo and Gymnasium too; the same one again changes nothing.
 
     Raises:
         StudyError: there is another one of that name.
@@ -79,8 +80,32 @@ def register(scenario: Scenario) -> None:
     known = known_scenario(scenario.name)
     if known is None:
         _registered[scenario.name] = scenario
+        enter(scenario.name)
     elif known != scenario:
         raise StudyError(f"there is another scenario '{scenario.name}'; give yours another name")
+
+
+def enter(name: str) -> None:
+    """Let `pettingzoo.make` (parallel and AEC) and `gymnasium.make` know a scenario as `llm_coop/NAME-v0`.
+
+    Done again, it changes nothing. Entry points are strings: nothing is imported before somebody makes an environment.
+    """
+    import gymnasium
+    import pettingzoo
+
+    package, scenario = __name__.partition(".")[0], {"scenario": name}
+    known = f"{NAMESPACE}/{name}-v0"
+    for kind, entered in (("parallel", pettingzoo.parallel_registry), ("aec", pettingzoo.aec_registry)):
+        if known not in entered:
+            pettingzoo.register(kind, known, entry_point=f"{package}.core.makers:make_{kind}", kwargs=scenario)
+    if known not in gymnasium.registry:
+        maker = f"{package}.wrappers.single_agent:make_single_agent"
+        gymnasium.register(known, entry_point=maker, kwargs=scenario)
+
+
+def installed_names() -> tuple[str, ...]:
+    """The names of the scenarios that are installed beside the package, without importing them."""
+    return tuple(point.name for point in entry_points(group=GROUP) if point.name not in shipped_names())
 
 
 def registered() -> tuple[Scenario, ...]:

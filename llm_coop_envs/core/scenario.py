@@ -151,6 +151,8 @@ class Scenario:
         title: its name in reports.
         env: the environment's class, a `ScenarioEnv`.
         measures: what is measured, a `Measures`.
+        batch: copies of it that are stepped together, a `wrappers.batch.BatchEnv` class; by default they are played
+            one by one.
         scripted: its scripted policies, a mapping from name to factory.
         opponent: who of them fills the seats that nobody else takes; of unlike roles a mapping from roles to names.
         workflow: what a language model is asked, a `policies.llm.playing.workflow.Workflow`; by default the
@@ -184,6 +186,7 @@ class Scenario:
     measures: Measures | str
     scripted: Mapping[str, Callable[..., Any]] | str
     opponent: str | Mapping[str, str]
+    batch: Any = None
     workflow: Any = None
     scene: Any = None
     picture: Any = None

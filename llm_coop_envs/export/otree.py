@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +43,9 @@ def write_otree(run: Run, folder: Path) -> None:
                 **participant,
                 **session,
             }
-            for participant in _participants(header["policies"], events, condition.spec.round_rows(events))
+            for participant in _participants(
+                header["policies"], events, condition.spec.round_rows(events), header.get("returns", {})
+            )
         )
     for scenario, scenario_rows in rows.items():
         columns = list(dict.fromkeys(name for row in scenario_rows for name in row))
@@ -54,7 +56,9 @@ def write_otree(run: Run, folder: Path) -> None:
             writer.writerows({name: table_cell(value) for name, value in row.items()} for row in scenario_rows)
 
 
-def _participants(policies: dict[str, str], events: Sequence[Event], rounds: Sequence[Row]) -> list[Row]:
+def _participants(
+    policies: dict[str, str], events: Sequence[Event], rounds: Sequence[Row], returns: Mapping[str, float]
+) -> list[Row]:
     """One row per round and player of an episode."""
     rows = []
     for number, settled in enumerate(rounds, 1):
@@ -82,6 +86,7 @@ def _participants(policies: dict[str, str], events: Sequence[Event], rounds: Seq
                     "participant.label": agent,
                     "participant._is_bot": int(not policy.startswith("human")),
                     "participant.policy": policy,
+                    **({"participant.payoff": returns[agent]} if agent in returns else {}),
                     "player.id_in_group": index + 1,
                     **chosen,
                     **own_values.get(index, {}),

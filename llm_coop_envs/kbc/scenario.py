@@ -18,6 +18,7 @@ SCENARIO = Scenario(
     picture=f"{_ROOM}.faces.drawing:PICTURE",
     page=f"{_ROOM}.faces.page_scene:PAGE",
     report=f"{_ROOM}.faces.report:KbcSection",
+    batch=f"{_ROOM}.batch:KBCBatch",
     learning=f"{_ROOM}.faces.learning:LEARNING",
     scorecard=f"{_ROOM}.faces.scorecard:SCORECARD",
     synthetic_worlds=f"{_ROOM}.faces.synthetic_worlds:SYNTHETIC_WORLDS",

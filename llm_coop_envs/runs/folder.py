@@ -245,6 +245,8 @@ class Run(RunFolder):
         header["study"] = self.manifest["digest"]
         header["program"] = program_of(next(candidate for candidate in self.conditions if candidate.name == condition))
         header["policies"] = played.policies
+        if played.returns:
+            header["returns"] = played.returns
         if played.answers:
             header["answers"] = played.answers
         if played.people:

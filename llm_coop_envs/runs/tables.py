@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import fsum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from llm_coop_envs.runs.folder import Run
 from llm_coop_envs.storage.parquet import need_arrow, write_table
 from llm_coop_envs.studies.conditions import Condition
 from llm_coop_envs.treatments.regulation_measures import regulation_measures
+from llm_coop_envs.treatments.regulator import SEAT
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -123,6 +125,7 @@ def read_episode(run: Run, condition: Condition, seed: int) -> EpisodeTables:
         "players": len(events[0]["agents"]),
         "policies": ", ".join(f"{count} {name}" for name, count in Counter(policies.values()).items()),
         "end_reason": events[-1]["reason"],
+        **_return_mean(header.get("returns", {})),
         **_flag_counts(events),
         **regulation_measures(events),
         **mechanism_measures(events),
@@ -175,6 +178,11 @@ def headline_measures(run: Run, condition: str, seed: int) -> dict[str, float]:
     metrics = read_episode(run, named[0], seed).metrics
     measured = {name: metrics.get(name) for name in named[0].spec.measured.headline}
     return {name: float(value) for name, value in measured.items() if isinstance(value, int | float)}
+
+
+def _return_mean(returns: Mapping[str, float]) -> Row:
+    players = [total for agent, total in returns.items() if agent != SEAT]
+    return {"return_mean": fsum(players) / len(players)} if players else {}
 
 
 def _flag_counts(events: Iterable[Event]) -> Row:

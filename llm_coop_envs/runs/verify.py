@@ -306,6 +306,8 @@ async def _replay_difference(run: Run, condition: Condition, seed: int, records:
         return f"cannot be played again from {source}: {error}"
     header, *events = plain_json({"records": run.episode_records(condition.name, seed, played)})["records"]
     recorded, *were = records
+    if "returns" not in recorded:  # a run of an earlier version
+        header.pop("returns", None)
     others = [
         program_title(name)
         for name, program_hash in program_of(condition).items()

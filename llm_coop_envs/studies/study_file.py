@@ -39,6 +39,7 @@ MAX_SWEPT = 1_000
 
 EVERY_EPISODE: Mapping[str, str] = {
     "players": "Seats that were played, a count from 1.",
+    "return_mean": "The sum of a player's rewards in the episode, averaged over players.",
     "submissions": "Choices and messages that counted, a count from 0.",
     "corrected": "Submissions among them that the environment had to correct, a count from 0.",
     "flagged_choices": "Choices that were illegal or missing, so that the environment's own stood in, a count from 0.",

@@ -71,6 +71,7 @@ class BatchEnv(ABC):
         observation_space: the space of one agent's observation.
         action_space: the space of one agent's choice.
         observations: (copies, agents, features) what is seen now.
+        ends_with: the index of an agent whose departure ends a copy's episode; `None`: it is played to its end.
 
     Raises:
         SettingsError: the settings ask for something that cannot be played in a batch.
@@ -87,8 +88,6 @@ class BatchEnv(ABC):
     #: The attributes that a state keeps.
     kept: ClassVar[tuple[str, ...]] = ()
 
-    observations: Rows
-
     def __init__(self, env: ScenarioEnv, copies: int) -> None:
         self.copies = require_int("copies", copies, 1)
         self._refuse(env)
@@ -102,8 +101,10 @@ class BatchEnv(ABC):
         self.action_space: spaces.Space[Any] = copy.deepcopy(env.choice_space)
         self._shape = (copies, len(self.agents))
         self._everyone: Copies = np.arange(copies)
+        self.observations: Rows = np.zeros((*self._shape, len(self.feature_names)), dtype=np.float32)
         self._seed: int | list[int] | None = None
         self._episodes = np.full(copies, -1, dtype=np.int64)
+        self.ends_with: int | None = None
 
     def _refuse(self, env: ScenarioEnv) -> None:
         """Refuse what a batch cannot play, by the name of the setting."""
@@ -161,12 +162,20 @@ class BatchEnv(ABC):
         Raises:
             ResetNeeded: before the first `reset`.
         """
-        seed, episode = self._seed, int(self._episodes[copy])
-        if seed is None:
-            raise ResetNeeded("the batch was not begun; call reset() first")
+        seed, episode = self.require_begun(), int(self._episodes[copy])
         if isinstance(seed, int):
             return episode_seed(seed, copy, episode)
         return seed[copy] if episode == 0 else episode_seed(seed[copy], 0, episode)
+
+    def require_begun(self) -> int | list[int]:
+        """The seed of the batch.
+
+        Raises:
+            ResetNeeded: before the first `reset`.
+        """
+        if self._seed is None:
+            raise ResetNeeded("the batch was not begun; call reset() first")
+        return self._seed
 
     def reset(self, seed: int | Sequence[int] | None = None) -> tuple[Rows, dict[str, Any]]:
         """Begin a new episode in every copy.
@@ -183,8 +192,6 @@ class BatchEnv(ABC):
             self._seed = self._read_seed(seed)
             self._episodes[:] = -1
         self._episodes += 1
-        if not hasattr(self, "observations"):
-            self.observations = np.zeros((*self._shape, len(self.feature_names)), dtype=np.float32)
         self.observations = self.observations.copy()
         self._begin(self._everyone)
         return self.observations, {"illegal_choice": np.zeros(self._shape, dtype=np.bool_)}
@@ -214,12 +221,12 @@ class BatchEnv(ABC):
             ResetNeeded: before the first `reset`.
             ActionError: they have another shape, or are no numbers of the right kind.
         """
-        if self._seed is None:
-            raise ResetNeeded("the batch was not begun; call reset() first")
+        self.require_begun()
         played = self._play(self._read(actions))
         infos: dict[str, Any] = {"illegal_choice": played.illegal}
-        if played.over.any():
-            ended = np.flatnonzero(played.over)
+        over = played.over if self.ends_with is None else played.over | played.terminations[:, self.ends_with]
+        if over.any():
+            ended = np.flatnonzero(over)
             infos |= {"ended": ended, "final_observations": self.observations[ended]}
             self._episodes[ended] += 1
             self._begin(ended)
@@ -247,8 +254,7 @@ class BatchEnv(ABC):
         Raises:
             ResetNeeded: before the first `reset`.
         """
-        if self._seed is None:
-            raise ResetNeeded("the batch was not begun; call reset() first")
+        self.require_begun()
         return np.concatenate([self._phase_flags(), self.turn, self.present, self._state()], axis=1, dtype=np.float64)
 
     def _phase_flags(self) -> NDArray[np.int8]:
@@ -261,8 +267,7 @@ class BatchEnv(ABC):
         Raises:
             ResetNeeded: before the first `reset`.
         """
-        if self._seed is None:
-            raise ResetNeeded("the batch was not begun; call reset() first")
+        self.require_begun()
         return {name: pack_value(getattr(self, name)) for name in self._all_kept}
 
     def set_state(self, state: Mapping[str, Any]) -> None:

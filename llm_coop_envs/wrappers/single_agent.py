@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.core.policy import PolicyLike, Seating
-from llm_coop_envs.core.registry import find_scenario
+from llm_coop_envs.core.registry import find_scenario, scenario_of
 from llm_coop_envs.errors import ActionError, ResetNeeded, SettingsError
 from llm_coop_envs.treatments.regulator import SEAT
 from llm_coop_envs.util.checks import suggestion
@@ -32,7 +32,7 @@ class SingleAgentView(gymnasium.Env[Any, Any]):
     Args:
         env: the environment itself, not a wrapped one.
         agent: the seat to leave free.
-        others: a policy for each other seat, or one policy for all.
+        others: a policy for each other seat, or one policy for all; or the name of a scripted one.
         numeric: observe and act as in `NumericView` (Box and Discrete or Box) instead of dictionaries with text.
         mask_in_obs: as in `NumericView`; needs `numeric`.
         normalised: as in `NumericView`; needs `numeric`.
@@ -47,7 +47,7 @@ class SingleAgentView(gymnasium.Env[Any, Any]):
         self,
         env: ScenarioEnv,
         agent: str,
-        others: Mapping[str, PolicyLike] | PolicyLike,
+        others: Mapping[str, PolicyLike | str] | PolicyLike | str,
         *,
         numeric: bool = False,
         mask_in_obs: bool = False,
@@ -67,9 +67,8 @@ class SingleAgentView(gymnasium.Env[Any, Any]):
         self.render_mode = env.render_mode
         self._me = env.possible_agents.index(agent)
         other_agents = [name for name in env.possible_agents if name != agent]
-        self._table = Seating(
-            others if isinstance(others, Mapping) else dict.fromkeys(other_agents, others), other_agents
-        )
+        by_seat = others if isinstance(others, Mapping) else dict.fromkeys(other_agents, others)
+        self._table = Seating(_scripted_by_name(env, by_seat), other_agents)
         self._numeric = NumericView(env, mask_in_obs=mask_in_obs, normalised=normalised) if numeric else None
         view_env = env if self._numeric is None else self._numeric
         self.observation_space = view_env.observation_space(agent)
@@ -198,7 +197,7 @@ def make_single_agent(
     scenario: str,
     *,
     agent: str | None = None,
-    others: Mapping[str, PolicyLike] | PolicyLike | str | None = None,
+    others: Mapping[str, PolicyLike | str] | PolicyLike | str | None = None,
     numeric: bool = False,
     mask_in_obs: bool = False,
     normalised: bool = True,
@@ -222,17 +221,22 @@ def make_single_agent(
     scenario_ = find_scenario(scenario)
     env = scenario_.environment(**settings)
     free_seat = agent or env.possible_agents[0]
-    policies: Mapping[str, PolicyLike] | PolicyLike
-    if others is None or isinstance(others, str):
-        names = {seat: others or scenario_.opponent_of(seat) for seat in env.possible_agents if seat != free_seat}
-        by_name: dict[str, PolicyLike] = {}
-        for name in dict.fromkeys(names.values()):
-            own = name.removeprefix(f"{scenario}/")
-            if own not in scenario_.policies:
-                raise SettingsError("others", others, f"is no scripted policy; {suggestion(own, scenario_.policies)}")
-            by_name[name] = scenario_.policies[own]()
-        policies = {seat: by_name[name] for seat, name in names.items()}
-    else:
-        policies = others
+    usual = {seat: scenario_.opponent_of(seat) for seat in env.possible_agents if seat != free_seat}
     view = {"mask_in_obs": mask_in_obs, "normalised": normalised} if numeric else {}
-    return SingleAgentView(env, free_seat, policies, numeric=numeric, **view)
+    return SingleAgentView(env, free_seat, usual if others is None else others, numeric=numeric, **view)
+
+
+def _scripted_by_name(env: ScenarioEnv, by_seat: Mapping[str, PolicyLike | str]) -> dict[str, PolicyLike]:
+    """Policies by seat; of each scripted one that is given by its name there is one, which plays all its seats."""
+    if not any(isinstance(policy, str) for policy in by_seat.values()):
+        return {seat: policy for seat, policy in by_seat.items() if not isinstance(policy, str)}
+    scenario, by_name, filled = scenario_of(env.name), dict[str, PolicyLike](), dict[str, PolicyLike]()
+    for seat, policy in by_seat.items():
+        if isinstance(policy, str):
+            name = policy.removeprefix(f"{scenario.name}/")
+            if name not in scenario.policies:
+                reason = f"is no scripted policy; {suggestion(name, scenario.policies)}"
+                raise SettingsError("others", policy, reason)
+            policy = by_name.setdefault(name, by_name.get(name) or scenario.policies[name]())
+        filled[seat] = policy
+    return filled

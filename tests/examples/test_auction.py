@@ -1,27 +1,36 @@
 """The second example: private values, phases with questions of their own, passing, and messages to somebody."""
 
 import copy
+import csv
 import json
 import warnings
 from math import fsum
 from pathlib import Path
 
+import gymnasium
 import numpy as np
+import pettingzoo
 import pytest
 from code_lines import code_lines
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from llm_chats import Canned, run
+from typer.testing import CliRunner
 
 from auction.env import AuctionEnv, AuctionSettings
 from auction.scenario import SCENARIO
+from llm_coop_envs.cli.description import describe
+from llm_coop_envs.cli.main import app
 from llm_coop_envs.core import registry
+from llm_coop_envs.core.makers import make_aec, make_parallel
 from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.export.otree import write_otree
 from llm_coop_envs.policies import play, scripted
 from llm_coop_envs.runs.folder import open_run
 from llm_coop_envs.runs.runner import run_study
+from llm_coop_envs.runs.tables import read_episodes
 from llm_coop_envs.studies.study import load_study
-from llm_coop_envs.wrappers import NumericView
+from llm_coop_envs.wrappers import NumericView, SingleAgentView
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
@@ -140,3 +149,50 @@ def test_settings_are_checked():
     for field, value in {"bidders": 1, "rounds": 0, "reserve": -1}.items():
         with pytest.raises(SettingsError, match=f"^{field}="):
             AuctionSettings(**{field: value})
+
+
+def test_pettingzoo_and_gymnasium_make_it():
+    settings = {"talk": False, "rounds": 1, "bidders": 2}
+    assert isinstance(pettingzoo.make("parallel", "llm_coop/auction-v0", **settings), AuctionEnv)
+    agents = pettingzoo.make("aec", "llm_coop/auction-v0", **settings)
+    agents.reset(seed=1)
+    assert agents.possible_agents == make_aec("auction", **settings).possible_agents == ["bidder_0", "bidder_1"]
+    view = gymnasium.make("llm_coop/auction-v0", others="ring", **settings)
+    view.reset(seed=1)
+    assert view.step({"choice": 1})[1:4] == (0, False, False)
+
+
+def test_the_others_have_names():
+    view = SingleAgentView(AuctionEnv(talk=False, rounds=2), "bidder_1", "ring")
+    view.reset(seed=1)
+    assert view.env.phase == "enter"
+    mixed = {"bidder_0": "auction/ring", "bidder_2": scripted.make("auction/shading"), "bidder_3": "ring"}
+    seats = SingleAgentView(AuctionEnv(), "bidder_1", mixed)._table._seats
+    assert seats["bidder_0"] is seats["bidder_3"]
+    with pytest.raises(SettingsError, match="others='rign': is no scripted policy; did you mean 'ring'"):
+        SingleAgentView(AuctionEnv(), "bidder_1", "rign")
+
+
+def test_it_is_described_by_what_it_takes():
+    text = describe("auction")
+    assert not {"information", "observation_noise", "memory", "present"} & {one.name for one in text.settings}
+    assert {"reserve", "private_messages", "regulator"} <= {one.name for one in text.settings}
+    shown = CliRunner().invoke(app, ["describe", "auction"], env={"COLUMNS": "200"}).stdout
+    use = " ".join(shown.partition("Use ")[2].split())
+    assert 'import make_parallel; make_parallel("auction", preset=..., talk=False, ...)' in use
+    assert isinstance(make_parallel("auction", talk=False), AuctionEnv)
+
+
+def test_rewards_stand_in_tables_and_exports(tmp_path):
+    run_study(load_study(FOLDER / "study.yaml"), tmp_path / "run", workers=1)
+    run = open_run(tmp_path / "run")
+    for episode in read_episodes(run):
+        prices = [event for event in episode.events if event["type"] == "round" and event["winner"]]
+        values = {event["round"]: event["drawn"] for event in episode.events if event["type"] == "nature"}
+        gains = [values[e["round"]][int(e["winner"][-1])] - e["price"] for e in prices]
+        assert episode.metrics["return_mean"] == pytest.approx(fsum(gains) / 4)
+    write_otree(run, tmp_path)
+    with (tmp_path / "auction.csv").open(encoding="utf-8") as file:
+        rows = [row for row in csv.DictReader(file) if row["session.code"] == f"ring/{episode.seed}"]
+    payoffs = {row["participant.label"]: float(row["participant.payoff"]) for row in rows}
+    assert fsum(payoffs.values()) / 4 == pytest.approx(episode.metrics["return_mean"])

@@ -9,11 +9,16 @@ from llm_coop_envs.policies.llm.chat import ChatRequest, RequestKey
 Message = dict[str, str]
 
 
-def news(previous: str, current: str) -> str:
-    """Shorten a prompt to what is new: lines that the previous one did not have in this place, and its last paragraph.
+def question_in(text: str, notice: str = "") -> str:
+    """The paragraph of an environment's text that asks: its last one, before a regulator's or another notice."""
+    return text.removesuffix(notice).rstrip().rpartition("\n\n")[2].strip()
 
-    The last paragraph asks the question, so it stays whole. Of the others the new lines stay, under the paragraph's
-    heading (a first line that ends with a colon).
+
+def news(previous: str, current: str, question: str = "") -> str:
+    """Shorten a prompt to what is new: lines that the previous one did not have in this place, and its question.
+
+    The last paragraph says how to answer, so it stays whole, as does the one that is the question. Of the others the
+    new lines stay, under the paragraph's heading (a first line that ends with a colon).
     """
     old, new = previous.split("\n"), current.split("\n")
     is_new = [True] * len(new)
@@ -29,8 +34,11 @@ def news(previous: str, current: str) -> str:
     shortened = []
     for numbers in paragraphs[:-1]:
         heading = numbers[0] if new[numbers[0]].rstrip().endswith(":") else None
+        whole = [new[number] for number in numbers]
         lines = [new[number] for number in numbers if is_new[number] or number == heading]
-        if any(is_new[number] for number in numbers):
+        if "\n".join(whole).strip() == question:
+            shortened.append("\n".join(whole))
+        elif any(is_new[number] for number in numbers):
             shortened.append("\n".join(lines))
     shortened += ["\n".join(new[number] for number in numbers) for numbers in paragraphs[-1:]]
     return "\n\n".join(shortened)
@@ -51,10 +59,10 @@ class QuestionLog:
         self._last: dict[str, str] = {}
         self.messages: list[Message] = []
 
-    def ask(self, key: RequestKey, request: ChatRequest) -> list[Message]:
-        """Add a question, and return the messages that it adds."""
+    def ask(self, key: RequestKey, request: ChatRequest, question: str = "") -> list[Message]:
+        """Add a question, and return the messages that it adds; `question` is the paragraph that always stays."""
         system, prompt = request.messages[:-1], request.messages[-1].content
-        content = news(self._last[key.call], prompt) if self._delta and key.call in self._last else prompt
+        content = news(self._last[key.call], prompt, question) if self._delta and key.call in self._last else prompt
         if not key.attempt:
             # The prompts of repairs and second tries are no turn's prompt: the next turn is compared with this one.
             self._last[key.call] = prompt

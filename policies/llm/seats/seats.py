@@ -23,7 +23,7 @@ from llm_coop_envs.policies import scripted
 from llm_coop_envs.policies.llm.chat import ChatReply, ChatRequest, RequestKey, Usage
 from llm_coop_envs.policies.llm.playing.policy import LLMPolicy
 from llm_coop_envs.policies.llm.playing.settings import LLMSettings
-from llm_coop_envs.policies.llm.seats.question_log import Message, QuestionLog
+from llm_coop_envs.policies.llm.seats.question_log import Message, QuestionLog, question_in
 from llm_coop_envs.util.references import load
 from llm_coop_envs.util.waiting import run_coroutine, run_through
 
@@ -71,6 +71,7 @@ class _Seat:
         earned: what it earned since the last step.
         paid: the rewards that it was given.
         new_messages: the messages of the open question.
+        asking: the paragraph with which the environment's text asks for the open decision.
     """
 
     conversation: QuestionLog
@@ -84,6 +85,7 @@ class _Seat:
     earned: float = 0.0
     paid: float = 0.0
     new_messages: list[Message] = field(default_factory=list)
+    asking: str = ""
 
     @property
     def share(self) -> float:
@@ -249,7 +251,7 @@ class ChatSeats:
             (self._actions[name],) = decided.value
         else:
             seat.question = question
-            seat.new_messages = seat.conversation.ask(question.key, question.request)
+            seat.new_messages = seat.conversation.ask(question.key, question.request, seat.asking)
         counts_after = self._policy.counters.total()
         failed = counts_after.fallbacks - counts_before.fallbacks
         if counts_after.ended > counts_before.ended:
@@ -278,6 +280,7 @@ class ChatSeats:
         self._actions = run_coroutine(deciding) if self._other_policies.waits else run_through(deciding)
         for name, seat in self._seats.items():
             if name in observations and observations[name]["turn"]:
+                seat.asking = question_in(observations[name].get("text", ""), infos[name]["slots"].notice)
                 seat.deciding = self._policy.act([Request(name, observations[name], infos[name])])
                 self._send(name, seat, None)
 

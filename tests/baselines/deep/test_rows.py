@@ -271,3 +271,22 @@ def test_bad_input():
     with pytest.raises(SettingsError, match="before anybody"):
         SharedRows(lambda: kbc_v0.parallel_env(players=4, session="single", max_cycles=1), copies=1, seed=0).reset()
     assert mute.n_rows == 4
+
+
+@pytest.mark.parametrize("settings", [{"preset": "calvano", "rounds": 5}, {"talk": False, "rounds": 5}])
+def test_copies_in_a_batch_and_one_by_one_give_the_same(settings, monkeypatch):
+    together, by_itself = (SharedRows(lambda: bertrand_v0.parallel_env(**settings), copies=3, seed=4) for _ in range(2))
+    by_itself._play_one_by_one()
+    assert together._batch is not None
+    rng = np.random.default_rng(0)
+    assert np.array_equal(together.reset(), by_itself.reset())
+    for k in range(12):
+        outputs = rng.integers(0, 15, together.n_rows)
+        ours, theirs = together.step(outputs), by_itself.step(outputs)
+        for name in ("rewards", "done", "truncated", "vacant", "last", "returns", "lengths"):
+            assert np.array_equal(getattr(ours, name), getattr(theirs, name)), name
+        for name in ("observations", "masks", "decides"):
+            assert np.array_equal(getattr(together, name), getattr(by_itself, name)), name
+        if k == 3:  # what an earlier version saved goes on one by one
+            together.set_state(json.loads(json.dumps(by_itself.get_state())))
+            assert together._batch is None

@@ -164,6 +164,28 @@ def test_only_news_is_sent_after_the_first_question_of_a_kind():
     assert roles == ["user", "assistant"] * 2 + ["user"]
 
 
+@pytest.mark.parametrize("private_messages", [0, 2])
+def test_a_question_of_a_text_comes_again_every_time(monkeypatch, private_messages):
+    """Also where it is word for word that of the last round, and where a notice stands behind it."""
+    from auction.scenario import SCENARIO
+    from llm_coop_envs.core import registry
+
+    monkeypatch.setattr(registry, "_registered", {})
+    registry.register(SCENARIO)
+    seat = ChatSeat("auction", rounds=4, private_messages=private_messages, listeners=[{"on": "mention"}])
+    messages, done, asked = seat.init(1), False, []
+    while not done:
+        asked.append(messages[-1]["content"])
+        messages, _, done, _ = seat.step("enter" if "take part" in asked[-1] else "20" if "bid?" in asked[-1] else "-")
+    for question, times in (
+        ("Do you take part in this round?", 4),
+        ("What do you bid?", 4),
+        ("Answer with a short", 4),
+    ):
+        assert sum(question in text for text in asked) == times
+    assert "one of 4 bidders" not in " ".join(asked[3:])
+
+
 def test_tokens_grow_linearly_over_300_rounds():
     def tokens(delta):
         settings = {"history_window": 300, "talk": False, "max_cycles": 300}

@@ -1,0 +1,206 @@
+"""Measure games in batches beside one game and beside peers: `python -m llm_coop_envs.benchmarks.speed.batches`.
+
+Cases take turns, so that a slow moment of the machine affects all. Time is that of this process's processor, in
+agent-steps per second of one core; drawing the actions is not counted. A peer that is not installed is left out, with a
+sentence.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+# One core for everybody: read by XLA when it is first used.
+os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1")
+
+import numpy as np
+from gymnasium import spaces
+
+from llm_coop_envs import bertrand_v0, kbc_v0
+from llm_coop_envs.benchmarks.speed.harness import arguments, in_turns, machine, row, spread, write
+from llm_coop_envs.bertrand.rules import profit_table
+from llm_coop_envs.wrappers import NumericView
+from llm_coop_envs.wrappers.batch import BatchEnv
+
+#: Plays so many steps and returns the agent-steps in them.
+Play = Callable[[int], int]
+
+_MARKET: dict[str, Any] = {"preset": "calvano", "rounds": 1000}
+_CONTEST: dict[str, Any] = {"talk": False, "session": "repeated", "rounds": 1000}
+
+
+def batch(env: BatchEnv) -> Play:
+    """Prepare a batch of ours, with choices drawn in advance."""
+    rng, space = np.random.default_rng(0), env.action_space
+    shape = (16, env.copies, len(env.agents))
+    actions = rng.integers(0, space.n, shape) if isinstance(space, spaces.Discrete) else rng.uniform(1.3, 2.0, shape)
+    env.reset(seed=0)
+
+    def play(steps: int) -> int:
+        for step in range(steps):
+            env.step(actions[step % 16])
+        return steps * env.copies * len(env.agents)
+
+    return play
+
+
+def alone(env: Any) -> Play:
+    """Prepare a PettingZoo parallel environment, with actions drawn in advance."""
+    env.reset(seed=0)
+    drawn = [{name: env.action_space(name).sample() for name in env.possible_agents} for _ in range(16)]
+
+    def play(steps: int) -> int:
+        played = 0
+        for step in range(steps):
+            if not env.agents:
+                env.reset()
+            played += len(env.agents)
+            env.step(drawn[step % 16])
+        return played
+
+    return play
+
+
+def rock_paper_scissors() -> Any:
+    """PettingZoo's game of two agents."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        from pettingzoo.classic import rps_v2
+    return rps_v2.parallel_env(max_cycles=1000)
+
+
+def supersuit(env: Any, copies: int) -> Play:
+    """Prepare copies of a PettingZoo environment that SuperSuit steps as one vector environment, in this process."""
+    import supersuit as ss
+
+    vector = ss.concat_vec_envs_v1(ss.pettingzoo_env_to_vec_env_v1(env), copies, num_cpus=0, base_class="gymnasium")
+    vector.reset(seed=0)
+    actions = np.random.default_rng(0).integers(0, 3, (16, vector.num_envs))
+
+    def play(steps: int) -> int:
+        for step in range(steps):
+            vector.step(actions[step % 16])
+        return steps * int(vector.num_envs)
+
+    return play
+
+
+def jax_market(copies: int) -> Play:
+    """Prepare the market of `_MARKET` as JaxMARL writes environments: one function, mapped over copies and compiled.
+
+    Rewards and observations are looked up in the same tables, in 32 bits; episodes end and begin anew by themselves.
+    """
+    import jax
+    import jax.numpy as jnp
+
+    market = bertrand_v0.parallel_env(**_MARKET).settings
+    grids, profits = jnp.asarray(market.grids, jnp.float32), jnp.asarray(profit_table(market.market, market.grids)[1])
+    nash, joint = (jnp.asarray(values, jnp.float32) for values in (market.equilibria.nash, market.equilibria.joint))
+
+    def observe(prices: Any, earned: Any) -> Any:
+        position = (prices - nash) / (joint - nash)
+        return jnp.stack([jnp.ones(2), position, position[::-1], earned], axis=1)
+
+    def one_step(state: Any, actions: Any) -> Any:
+        key, rounds = state
+        earned = profits[actions[0], actions[1]].astype(jnp.float32)
+        over = rounds + 1 >= market.rounds
+        key, drawing = jax.random.split(key)
+        start = jax.random.randint(drawing, (2,), 0, market.grid_points)
+        chosen = jnp.where(over, start, actions)
+        shown = profits[chosen[0], chosen[1]].astype(jnp.float32)
+        seen = observe(jnp.take_along_axis(grids, chosen[:, None], axis=1)[:, 0], shown)
+        return (key, jnp.where(over, 0, rounds + 1)), (seen, earned, over)
+
+    # A rollout of 16 steps is one call, as in JaxMARL's training loops.
+    rollout = jax.jit(lambda state, actions: jax.lax.scan(jax.vmap(one_step), state, actions))
+    state: Any = (jax.random.split(jax.random.PRNGKey(0), copies), jnp.zeros(copies, jnp.int32))
+    actions = jnp.asarray(np.random.default_rng(0).integers(0, market.grid_points, (16, copies, 2)))
+
+    def play(steps: int) -> int:
+        nonlocal state
+        rollouts = -(-steps // 16)
+        for _ in range(rollouts):
+            state, seen = rollout(state, actions)
+        jax.block_until_ready(seen)
+        return rollouts * 16 * copies * 2
+
+    return play
+
+
+def cases(copies: int) -> dict[str, Callable[[], Play]]:
+    """What is measured, by name; each makes its own."""
+    return {
+        "bertrand, one game": lambda: alone(NumericView(bertrand_v0.parallel_env(**_MARKET))),
+        "kbc, 24 players, one game": lambda: alone(NumericView(kbc_v0.parallel_env(**_CONTEST))),
+        "peer: pettingzoo rps_v2, one game": lambda: alone(rock_paper_scissors()),
+        "peer: rps_v2 in SuperSuit, 64 copies": lambda: supersuit(rock_paper_scissors(), 64),
+        "ours: bertrand in SuperSuit, 64 copies": lambda: supersuit(
+            NumericView(bertrand_v0.parallel_env(**_MARKET), masks=False), 64
+        ),
+        f"peer: the market in JAX, {copies:,} copies": lambda: jax_market(copies),
+        f"bertrand, batch of {copies:,}": lambda: batch(bertrand_v0.batch_env(copies, **_MARKET)),
+        f"bertrand, continuous prices, batch of {copies:,}": lambda: batch(bertrand_v0.batch_env(copies, talk=False)),
+        f"kbc, 24 players, batch of {copies // 4:,}": lambda: batch(kbc_v0.batch_env(copies // 4, **_CONTEST)),
+        f"kbc nested, 24 players, batch of {copies // 4:,}": lambda: batch(kbc_v0.batch_env(copies // 4, talk=False)),
+    }
+
+
+def prepared(makers: dict[str, Callable[[], Play]]) -> dict[str, Callable[[int], float]]:
+    """The cases whose libraries are installed, each as a function that measures agent-steps per second."""
+    measures = {}
+    for name, make in makers.items():
+        try:
+            play = make()
+        except ImportError as error:
+            print(f"{name} is left out: {error.name} is not installed", file=sys.stderr)
+            continue
+        measures[name] = _rate(play)
+    return measures
+
+
+def _rate(play: Play, least: float = 0.3) -> Callable[[int], float]:
+    """A function that plays for at least so many seconds of the processor."""
+    steps = 1
+    play(2)
+    while True:
+        begun = time.process_time()
+        play(steps)
+        if time.process_time() - begun > least / 4:
+            break
+        steps *= 2
+    steps *= 4
+
+    def measure(_: int) -> float:
+        begun = time.process_time()
+        played = play(steps)
+        return played / (time.process_time() - begun)
+
+    return measure
+
+
+def main(arguments_: Sequence[str] | None = None) -> None:
+    """Measure, print a table, and write the record."""
+    parser = arguments("games in batches", 5)
+    parser.add_argument("--copies", type=int, default=4096)
+    options = parser.parse_args(arguments_)
+    figures = in_turns(prepared(cases(options.copies)), options.repeats)
+    print(f"{'million agent-steps per second of one core':52} {'min':>9} {'median':>9} {'max':>9}  of one game")
+    record: dict[str, Any] = {"machine": machine("llm-coop-envs", "numpy", "numba", "pettingzoo", "supersuit", "jax")}
+    for name, values in figures.items():
+        one_game = next(
+            (one for one in figures if one.endswith("one game") and name.startswith(one.split(",")[0])), name
+        )
+        ratios = [ours / single for ours, single in zip(values, figures[one_game], strict=True)]
+        millions = {key: value / 1e6 for key, value in spread(values).items()}
+        print(f"{row(name, millions, 52, 3)} {spread(ratios)['median']:11.1f}")
+        record[name] = {"agent_steps_per_second": spread(values), "ratio_to": {"case": one_game, **spread(ratios)}}
+    write(record, options.json)
+
+
+if __name__ == "__main__":
+    main()

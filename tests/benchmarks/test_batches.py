@@ -1,0 +1,29 @@
+"""What the measurement of batches counts, and what it says of peers that are missing."""
+
+import numpy as np
+
+from llm_coop_envs import bertrand_v0
+from llm_coop_envs.benchmarks.speed import batches
+
+
+def test_agent_steps_are_counted():
+    assert batches.batch(bertrand_v0.batch_env(5, preset="calvano"))(3) == 5 * 2 * 3
+    assert batches.alone(batches.rock_paper_scissors())(4) == 2 * 4
+
+
+def test_a_peer_that_is_not_installed_is_left_out_with_a_sentence(capsys, monkeypatch):
+    monkeypatch.setattr(batches, "_rate", lambda play: play)
+
+    def missing():
+        raise ModuleNotFoundError("No module named 'jax'", name="jax")
+
+    measures = batches.prepared({"peer: the market in JAX": missing, "ours": lambda: lambda steps: steps})
+    assert list(measures) == ["ours"]
+    assert capsys.readouterr().err == "peer: the market in JAX is left out: jax is not installed\n"
+
+
+def test_rates_are_agent_steps_for_each_second_of_the_processor(monkeypatch):
+    clock = iter(np.arange(0, 1000, 0.5))
+    monkeypatch.setattr(batches.time, "process_time", lambda: next(clock))
+    measure = batches._rate(lambda steps: 10 * steps)
+    assert measure(0) == 10 * 4 / 0.5
