@@ -77,11 +77,11 @@ def asks(arguments, extras):
     while True:
         output = run(arguments, everything - granted)
         found = ASKED.search(output)
-        if found is None or found[1] in asked:
+        wanted = set() if found is None else {part for extra in found[1].split(",") for part in packages(extra, extras)}
+        if wanted <= granted:  # nothing is missing, or what is not installed here either
             return asked, output
         asked.append(found[1])
-        for extra in found[1].split(","):
-            granted |= set(packages(extra, extras))
+        granted |= wanted
 
 
 def main():
