@@ -455,7 +455,7 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
         values = {
             "names": [self.possible_agents[i] for i in others],
             "count": len(others),
-            "groups": list(self._named_groups()),
+            "groups": [name for name, members in self._named_groups().items() if not set(members).isdisjoint(others)],
             "most": self.settings.private_messages,
             "unreached": self._unreached.get(index, ()),
         }
