@@ -15,6 +15,7 @@ from llm_coop_envs.bertrand.settings import IN_TURN, BertrandSettings
 from llm_coop_envs.bertrand.settlement import Settlement
 from llm_coop_envs.bertrand.settling import market_numbers, settle_rounds
 from llm_coop_envs.core.settings import OWN
+from llm_coop_envs.util.many_streams import first_integers, first_uniforms
 from llm_coop_envs.wrappers.batch import BatchEnv, Copies, Flags, Played, Rows
 
 # Price combinations of a grid that are settled in advance: 15 prices of 3 firms are 3,375.
@@ -136,7 +137,7 @@ class BertrandBatch(BatchEnv):
         self._is_known[copies] = not self._settings.force_first_price
         self._chosen = self._chosen.copy()  # they may be the caller's own array
         if self._settings.initial_prices == "random":
-            self._chosen[copies] = [self._draw(copy) for copy in copies.tolist()]
+            self._chosen[copies] = self._draw(copies)
         elif self._start is not None:
             self._chosen[copies] = self._start
         else:
@@ -147,12 +148,12 @@ class BertrandBatch(BatchEnv):
             self.observations[copies] = 0.0
             self.observations[copies, :, 0] = -1.0
 
-    def _draw(self, copy: int) -> list[Any]:
-        """A copy's first prices, drawn as its environment draws them."""
-        rng = np.random.default_rng(self.episode_seed(copy))
+    def _draw(self, copies: Copies) -> NDArray[Any]:
+        """The first prices of some copies, drawn as `PriceChoices.draw` draws them."""
+        seeds = self._episode_seeds(copies)
         if len(self._grids):
-            return list(rng.integers(self._settings.grid_points, size=len(self._grids)).tolist())
-        return list(self._price_choices.draw(rng))
+            return first_integers(seeds, self._settings.grid_points, len(self._grids))
+        return first_uniforms(seeds, self._floors, self._caps)
 
     def _play(self, choices: NDArray[Any]) -> Played:
         chosen, illegal = self._usable(choices)
