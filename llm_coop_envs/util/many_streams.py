@@ -36,7 +36,7 @@ def first_integers(seeds: Longs, below: int, count: int) -> NDArray[np.int64]:
     longs = _outputs(seeds, -(-count // 2))
     words = np.stack([half for long in longs for half in (long & _LOW, long >> _32)][:count], axis=1)
     product = words * np.uint64(below)
-    drawn = (product >> _32).astype(np.int64)
+    drawn: NDArray[np.int64] = (product >> _32).astype(np.int64)
     # Where the remainder is this small NumPy may draw again (Lemire 2019): one number in 280 million for 15 prices.
     for row in np.flatnonzero(((product & _LOW) < below).any(axis=1)).tolist():
         drawn[row] = np.random.default_rng(int(seeds[row])).integers(below, size=count)
@@ -46,7 +46,8 @@ def first_integers(seeds: Longs, below: int, count: int) -> NDArray[np.int64]:
 def first_uniforms(seeds: Longs, low: NDArray[np.float64], high: NDArray[np.float64]) -> NDArray[np.float64]:
     """`default_rng(seed).uniform(low, high)` for each seed, (seeds, numbers)."""
     shares = np.stack([(long >> np.uint64(11)) * 2.0**-53 for long in _outputs(seeds, len(low))], axis=1)
-    return low + (high - low) * shares
+    drawn: NDArray[np.float64] = low + (high - low) * shares
+    return drawn
 
 
 def _words_of(number: int) -> int:
@@ -63,16 +64,18 @@ def _constants(first: int, multiplier: int) -> Iterator[tuple[np.uint32, np.uint
 
 def _hashed(words: Words, constants: Iterator[tuple[np.uint32, np.uint32]]) -> Words:
     before, after = next(constants)
-    mixed = (words ^ before) * after
-    return mixed ^ (mixed >> _HALF)
+    mixed: Words = (words ^ before) * after
+    mixed ^= mixed >> _HALF
+    return mixed
 
 
 def _pool(words: Sequence[Words]) -> list[Words]:
     """The pools of many seed sequences, from the words of their entropy."""
 
     def mix(one: Words, other: Words) -> Words:
-        mixed = _MIX_L * one - _MIX_R * other
-        return mixed ^ (mixed >> _HALF)
+        mixed: Words = _MIX_L * one - _MIX_R * other
+        mixed ^= mixed >> _HALF
+        return mixed
 
     constants = _constants(_INIT_A, _MULT_A)
     pool = [_hashed(word, constants) for word in words[:_POOL]]

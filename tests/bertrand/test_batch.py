@@ -2,6 +2,8 @@
 
 import json
 import math
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -113,6 +115,15 @@ def test_a_compiler_that_computes_other_bits_is_not_used(monkeypatch):
 @tried(300)
 def test_sums_are_those_of_the_library(values):
     assert exact_sum(np.array(values), len(values), np.empty(len(values) + 1)) == math.fsum(values)
+
+
+def test_grids_do_without_the_compiler():
+    code = "from llm_coop_envs import bertrand_v0 as b, kbc_v0 as k; import numpy, sys\n" + (
+        "for batch in (b.batch_env(2, preset='calvano'), k.batch_env(2, talk=False)):\n"
+        " batch.reset(0); batch.step(numpy.ones((2, len(batch.agents)), int)); batch.state()\n"
+        "assert 'numba' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_sums_are_rounded_once():
