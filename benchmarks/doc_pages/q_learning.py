@@ -208,7 +208,8 @@ def _comparison(record: dict[str, Any]) -> str:
     for row in record["rows"]:
         source, _, details = row["below"].partition("; ")
         if source == _MARKET:
-            cells = [row["cells"][column - 1][0] for column in columns]
+            shown = [row["cells"][column - 1] for column in columns]
+            cells = [f"{mean} ({interval})" if interval else mean for mean, interval in shown]
             rows.append([f"{row['name']} ({', '.join(details.split('; ')[0].split(', '))})", *cells])
     return table(["player", *(record["head"][column] for column in columns)], rows)
 

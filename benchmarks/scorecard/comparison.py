@@ -68,7 +68,7 @@ def compare_cards(first: Path, second: Path) -> tuple[list[str], str]:
     few = sum(test.smallest_p * len(tests) > ALPHA for test in tests)
     named_tests = [(test.measure, test, p) for test, p in zip(tests, adjusted, strict=True)]
     sentences, summary = surviving_differences(named_tests, first, second, unit="sets of parameters")
-    summary += f"; {few} lines have too few sets to tell" if few else ""
+    summary += f"; {few} {'line has' if few == 1 else 'lines have'} too few sets to tell" if few else ""
     partial = [
         f" {path} is a partial scorecard: {'; '.join(reasons)}."
         for path, card in ((first, first_card), (second, second_card))

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
-from llm_coop_envs.core.scenario import LATER, PER_CENT, MeasureWords
+from llm_coop_envs.core.scenario import LATER, PER_CENT, MeasureWords, SettingsWords
 
-WORDS: Mapping[str, MeasureWords] = {
+
+def _gain_words(settings: Mapping[str, Any], when: str) -> MeasureWords:
+    """How sentences speak of the profit gain, which is another thing where a single firm has no rival."""
+    if settings["firms"] == 1:
+        return MeasureWords(noun=f"the share of the monopoly profit{when}")
+    return MeasureWords(noun=f"the profit gain{when} (0 at the Nash price, 1 at the cartel price)")
+
+
+WORDS: Mapping[str, MeasureWords | SettingsWords] = {
     "mean_price": MeasureWords(noun="the mean price", clause="prices are"),
     "mean_price_last": MeasureWords(noun="the mean price in the last rounds", clause="prices in the last rounds are"),
     "mean_price_last_*": MeasureWords(noun="the mean price of firm * in the last rounds"),
-    "profit_gain": MeasureWords(noun="the profit gain (0 at the Nash price, 1 at the cartel price)"),
-    "profit_gain_last": MeasureWords(
-        noun="the profit gain in the last rounds (0 at the Nash price, 1 at the cartel price)"
-    ),
+    "profit_gain": lambda settings: _gain_words(settings, ""),
+    "profit_gain_last": lambda settings: _gain_words(settings, " in the last rounds"),
     "price_spread": MeasureWords(noun="the distance between highest and lowest price"),
     "price_spread_last": MeasureWords(noun="the distance between highest and lowest price in the last rounds"),
     "collusiveness_index": MeasureWords(noun="the collusiveness index (0 at the Nash price, 1 at the cartel price)"),
@@ -45,6 +52,6 @@ WORDS: Mapping[str, MeasureWords] = {
     "messages": MeasureWords(noun="the number of messages"),
     "end_price": MeasureWords(noun="the mean price at the end of play"),
     "end_place": MeasureWords(noun="the place of the final price (0 at Nash, 1 at the cartel price)"),
-    "end_gain": MeasureWords(noun="the profit gain at the end (0 at the Nash price, 1 at the cartel price)"),
+    "end_gain": lambda settings: _gain_words(settings, " at the end"),
     "end_index": MeasureWords(noun="the place of the final price between Nash and cartel price"),
 }

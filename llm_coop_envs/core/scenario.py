@@ -67,6 +67,9 @@ class MeasureWords:
         return self.higher if difference > 0 else self.lower
 
 
+SettingsWords = Callable[[Mapping[str, Any]], MeasureWords]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Measures:
     """What is measured of a scenario's episodes, from their recorded events.
@@ -79,8 +82,8 @@ class Measures:
         ranges: what each number of `episode` and `rounds` can be, by name or pattern likewise: a `Range`, or a function
             of an episode's settings that returns one. Intervals and bands end there.
         headline: the measures that reports and comparisons put first.
-        words: how sentences speak of the measures of `episode`, by name or pattern, whose `*` a noun may repeat; others
-            go by their own names.
+        words: how sentences speak of the measures of `episode`, by name or pattern, whose `*` a noun may repeat, or a
+            function of an episode's settings that says so; others go by their own names.
         heard: what was heard, from an episode's events; by default every message is heard by all of its hearers in
             the round in which it is delivered.
         asked: what each player is asked, by name, told the `start` event: what its choices mean, and what it may
@@ -97,7 +100,7 @@ class Measures:
     rounds: Callable[[Sequence[Event]], list[Row]]
     about: Mapping[str, str]
     headline: tuple[str, ...]
-    words: Mapping[str, MeasureWords] = field(default_factory=dict)
+    words: Mapping[str, MeasureWords | SettingsWords] = field(default_factory=dict)
     ranges: Mapping[str, Range | SettingsRange] = field(default_factory=dict)
     unflagged: Callable[[Sequence[Event]], list[Event] | None] | None = None
     asked: Callable[[Mapping[str, Any]], Mapping[str, Number | Options]] | None = None
@@ -117,15 +120,19 @@ class Measures:
         """What a measure means; empty if `about` does not say."""
         return _first_match(self.about, name) or ""
 
-    def words_for(self, name: str) -> MeasureWords:
-        """How sentences speak of a measure; by default `catch_total` is called "catch total", and yes/no a share."""
+    def words_for(self, name: str, settings: Mapping[str, Any]) -> MeasureWords:
+        """How sentences speak of a measure in a game with these settings.
+
+        By default `catch_total` is called "catch total", and yes/no a share.
+        """
         pattern = next((own for own in self.words if fnmatch.fnmatchcase(name, own)), "")
         if not pattern:
             plain_name = name.replace("_", " ")
             if getattr(_first_match(self.ranges, name), "exact", False):
                 return MeasureWords(noun=f"the share of episodes with '{plain_name}'", unit=PER_CENT)
             return MeasureWords(noun=plain_name)
-        words = self.words[pattern]
+        declared = self.words[pattern]
+        words = declared(settings) if callable(declared) else declared
         return replace(words, noun=words.noun.replace("*", name.removeprefix(pattern.partition("*")[0])))
 
     def range_of(self, name: str, settings: Mapping[str, Any]) -> Range | None:

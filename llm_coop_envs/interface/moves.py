@@ -72,7 +72,8 @@ class Several(Question):
         if isinstance(raw, np.ndarray):
             raw = self._of_point(raw)
         elif isinstance(raw, str):
-            raw = [_BULLET.sub("", item) or item for item in _BETWEEN.split(raw.strip()) if item]
+            items = _BETWEEN.split(raw.strip().strip("[]"))  # also '["a", "b"]'
+            raw = [(_BULLET.sub("", item) or item).strip("\"'") for item in items if item]
         if not isinstance(raw, list | tuple | set | frozenset):
             raw = [raw]
         choices = [take_option(self.options, item) for item in raw]

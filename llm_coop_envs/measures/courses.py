@@ -22,6 +22,18 @@ def course_of(events: Sequence[Event]) -> str:
     drawn, and changes nothing. Choices in rounds whose outcome was laid down (`forced`) are left out. Numbers are
     compared to nine digits, as sums in another order differ in the last ones.
     """
+    return _digest(_steps(events))
+
+
+def courses_by_round(events: Sequence[Event]) -> dict[int, str]:
+    """The hash of what was chosen and said in each round, as `course_of`, by its number."""
+    by_round: dict[int, list[Any]] = {}
+    for step in _steps(events):
+        by_round.setdefault(step[0], []).append(step)
+    return {number: _digest(steps) for number, steps in by_round.items()}
+
+
+def _steps(events: Sequence[Event]) -> list[Any]:
     laid_down = {event["round"] for event in events if event["type"] == "round" and event.get("forced")}
     steps: list[Any] = []
     for event in events:
@@ -30,6 +42,10 @@ def course_of(events: Sequence[Event]) -> str:
         elif event["type"] == "message":
             steps.append([event["round"], event["text"]])
     steps.sort(key=json.dumps)
+    return steps
+
+
+def _digest(steps: Sequence[Any]) -> str:
     return hashlib.sha256(json.dumps(steps, ensure_ascii=False).encode()).hexdigest()[:16]
 
 

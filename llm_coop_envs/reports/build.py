@@ -42,9 +42,9 @@ from llm_coop_envs.reports.tournament import read_tournament, tournament_drawing
 from llm_coop_envs.runs.branch import BRANCH
 from llm_coop_envs.runs.failures import count_there
 from llm_coop_envs.runs.folder import STUDY, Run, open_run
-from llm_coop_envs.runs.validity import INVALID_ABOVE
 from llm_coop_envs.storage.files import write_whole
 from llm_coop_envs.studies.families import Primary
+from llm_coop_envs.util.invalid import INVALID_ABOVE
 from llm_coop_envs.util.paths import StrPath
 
 #: The answers that the first screen shows with a picture each; others open.

@@ -117,13 +117,21 @@ def comparison_text(test: Comparison, adjusted: float, unit: str = "episodes") -
     difference, effect = interval_cell(test.interval), interval_cell(test.effect)
     parts = [
         f"difference {difference.text}",
-        f"95 % interval {difference.below}" if difference.below != "always" else "always",
+        f"95 % interval {difference.below}{beyond_zero(test, adjusted)}" if difference.below != "always" else "always",
     ]
     if test.effect is not None:
         parts.append(f"{'d_z' if test.paired else 'g'} {effect.text}, {effect.below}")
     parts.append(f"{test.episodes} {'pairs' if test.paired else f'{unit}, unpaired'}")
     parts.append(f"p {p_text(test.p)}, Holm {p_text(adjusted)}, smallest possible {p_text(test.smallest_p)}")
     return "; ".join(parts)
+
+
+def beyond_zero(test: Comparison, adjusted: float | None) -> str:
+    """Say why the interval of a difference that is a finding holds 0; empty if it is none, or does not."""
+    interval = test.interval
+    if adjusted is None or adjusted > ALPHA or interval is None or interval.low is None or interval.high is None:
+        return ""
+    return " (past 0: Student's t does not fit values so skewed)" if interval.low <= 0 <= interval.high else ""
 
 
 def surviving_differences(
@@ -183,9 +191,9 @@ def arms_note(first: PlayedCondition[Any], second: PlayedCondition[Any]) -> str:
     if not names and len(changes) == 1 and first_seats == second_seats:
         begins = min((when.from_round for arm in (first, second) for when, _ in arm.condition.schedule), default=0)
         same = _agree(first, second, begins)
-        return f"The two differ in nothing but this: {changes[0]}." + (
-            " Until then they are the same, seed by seed." if same else parted if same is False else ""
-        )
+        until = _until_text(first, second, begins) if same else parted if same is False else ""
+        forced = " What is forced counts in the measures of those rounds." if "forced (" in changes[0] else ""
+        return f"The two differ in nothing but this: {changes[0]}.{until}{forced}"
     names += changes
     if first_seats != second_seats:
         names.append("who plays")
@@ -200,6 +208,22 @@ def arms_note(first: PlayedCondition[Any], second: PlayedCondition[Any]) -> str:
             return f"The two differ in nothing but {names[0]}: same players, seeds and random numbers."
         return f"The two are set alike but for {names[0]}: same players and seeds.{parted}"
     return f"The two differ in: {', '.join(names)}. The difference is that of all of these together."
+
+
+def _until_text(first: PlayedCondition[Any], second: PlayedCondition[Any], begins: int) -> str:
+    """Say in how many pairs the same was chosen and said before the round in which a change begins."""
+    courses = [
+        {
+            seed: {number: course for number, course in by_round.items() if number < begins}
+            for seed, by_round in zip(arm.seeds, arm.by_round, strict=True)
+        }
+        for arm in (first, second)
+    ]
+    shared = courses[0].keys() & courses[1].keys()
+    alike = sum(courses[0][seed] == courses[1][seed] for seed in shared)
+    if alike == len(shared):
+        return " Until then they are the same, seed by seed."
+    return f" Until then they are set alike; in {alike} of {len(shared)} pairs the same was chosen and said."
 
 
 def find_partings(

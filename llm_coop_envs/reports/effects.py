@@ -123,7 +123,7 @@ def _mean_curve(interval: Interval | None, at: float, color: str) -> list[Curve]
 
 def _axis_text(contrast: Contrast, measure: str) -> str:
     """A measure in words, without what its words say in brackets."""
-    noun = contrast.section.scenario.measured.words_for(measure).noun
+    noun = contrast.section.scenario.measured.words_for(measure, contrast.second.condition.settings).noun
     return textwrap.fill(re.sub(r" *\([^)]*\)", "", noun).removeprefix("the "), _AXIS)
 
 

@@ -14,7 +14,7 @@ from llm_coop_envs.errors import MissingExtra, RunError
 from llm_coop_envs.measures.courses import too_few_courses
 from llm_coop_envs.reports.answer_parts import SCRIPTED, Answer, ArmValues, Scale, capitalise, numbers_of
 from llm_coop_envs.reports.arm_words import are_played_alike, arms_in_words
-from llm_coop_envs.reports.contrast_text import family_tests, p_text
+from llm_coop_envs.reports.contrast_text import beyond_zero, family_tests, p_text
 from llm_coop_envs.reports.contrasts import Contrast, compare_arms, measures_of
 from llm_coop_envs.reports.page_parts import count_text
 from llm_coop_envs.reports.played import PlayedCondition, values_of
@@ -22,10 +22,10 @@ from llm_coop_envs.reports.run_sections import SCRIPTED_ANSWERS, read_run
 from llm_coop_envs.reports.section import ScenarioSection
 from llm_coop_envs.reports.tournament import read_tournament, tournament_answer
 from llm_coop_envs.runs.folder import Run
-from llm_coop_envs.runs.validity import INVALID_ABOVE
 from llm_coop_envs.statistics.comparison import Comparison, fewest_pairs, is_underpowered
 from llm_coop_envs.statistics.intervals import Interval, mean_interval
 from llm_coop_envs.studies.families import Primary
+from llm_coop_envs.util.invalid import INVALID_ABOVE
 from llm_coop_envs.util.opening import explain_damage
 from llm_coop_envs.util.quoting import harmless
 
@@ -135,7 +135,7 @@ def _primary_measures(contrast: Contrast) -> list[str]:
 def _answer(contrast: Contrast, measure: str, family: Sequence[Contrast], invalid: Mapping[str, str]) -> Answer:
     """The answer of one contrast in one measure."""
     section, arms = contrast.section, _arms(contrast)
-    words = section.scenario.measured.words_for(measure)
+    words = section.scenario.measured.words_for(measure, arms[1].condition.settings)
     scale = Scale(words=words)
     tests = {test.measure: index for index, test in enumerate(contrast.comparisons)}
     test = contrast.comparisons[tests[measure]] if measure in tests else None
@@ -198,7 +198,7 @@ def _certainty(test: Comparison, scale: Scale, contrast: Contrast, adjusted: flo
             span = " to ".join(f"{scale.text(abs(end), of=ends)} {scale.words.direction(end)}" for end in (low, high))
         else:
             span = " to ".join(scale.text(end, of=ends) for end in sorted((abs(low), abs(high))))
-        parts.append(f"95 % interval {span}")
+        parts.append(f"95 % interval {span}{beyond_zero(test, adjusted)}")
     parts.append(_units(test, contrast))
     if adjusted is not None:
         parts.append(f"p {p_text(test.p)}" + (f", {p_text(adjusted)} by Holm" if adjusted != test.p else ""))
@@ -277,7 +277,7 @@ def _levels(section: ScenarioSection[Any], chosen: Sequence[str], invalid: Mappi
 
 
 def _level(section: ScenarioSection[Any], measure: str, arms: Sequence[PlayedCondition[Any]]) -> Answer:
-    words = section.scenario.measured.words_for(measure)
+    words = section.scenario.measured.words_for(measure, arms[0].condition.settings)
     scale = Scale(words=words)
     shown = [_scaled(section, arm, measure, arm.per_unit(values_of(arm.metrics, measure)), scale) for arm in arms]
     means = {arm.title: arm.mean for arm in shown if arm.mean is not None}

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llm_coop_envs.core.scenario import Row
-from llm_coop_envs.measures.courses import course_of
+from llm_coop_envs.measures.courses import course_of, courses_by_round
 from llm_coop_envs.measures.nature import Drawn, nature_of
 from llm_coop_envs.reports.page_parts import Cell, Excerpt, TableRow
 from llm_coop_envs.runs.tables import EpisodeTables, without_flagged
@@ -42,6 +42,7 @@ class PlayedCondition(Generic[E]):
         unflagged: the arm without flagged choices; `None` if no choice was flagged, or nothing else is left.
         invalid: the reason why the arm is invalid; empty if it is valid.
         courses: the course of play of each episode; equal ones are copies.
+        by_round: the same of each of its rounds, by their numbers.
         nature: what nature drew in each episode; see `measures.nature`.
     """
 
@@ -59,6 +60,7 @@ class PlayedCondition(Generic[E]):
     flagged: int = 0
     unflagged: PlayedCondition[E] | None = None
     courses: list[str] = field(default_factory=list)
+    by_round: list[dict[int, str]] = field(default_factory=list)
     nature: list[Drawn | None] = field(default_factory=list)
 
     def add(self, episode: EpisodeTables, read: Callable[[EpisodeTables], E]) -> None:
@@ -66,6 +68,7 @@ class PlayedCondition(Generic[E]):
         self._keep(episode, read(episode))
         # What others recorded was drawn anew each time: two equal one-shot games are two observations.
         self.courses.append(str(episode.seed) if self.condition.is_recorded else course_of(episode.events))
+        self.by_round.append(courses_by_round(episode.events))
         self.nature.append(nature_of(episode.events, self.condition.spec.measured.nature))
         choices = episode.by_type["choice"]
         self.choices += len(choices)

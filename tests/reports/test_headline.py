@@ -338,9 +338,9 @@ def test_lines_for_a_terminal_are_limited_and_harmless(sections):
 def test_measures_without_words_go_by_their_names():
     from fishery.metrics import MEASURES
 
-    assert MEASURES.words_for("catch_total") == MeasureWords(noun="catch total")
+    assert MEASURES.words_for("catch_total", {}) == MeasureWords(noun="catch total")
     collapsed = MeasureWords(noun="the share of episodes with 'collapsed'", unit=PER_CENT)
-    assert MEASURES.words_for("collapsed") == collapsed
+    assert MEASURES.words_for("collapsed", {}) == collapsed
 
 
 @pytest.mark.parametrize("name", ["bertrand", "kbc", "evacuation"])
@@ -349,11 +349,12 @@ def test_every_headline_measure_and_every_measure_of_a_shipped_study_has_words(n
     from llm_coop_envs.studies.study import load_study, shipped_studies
 
     measured = find_scenario(name).measured
+    settings = {"firms": 2}
     named = {
         measure for study in shipped_studies() for measure in load_study(study).measures if measured.define(measure)
     }
     for measure in {*measured.headline, *named}:
-        words = measured.words_for(measure)
+        words = measured.words_for(measure, settings)
         assert words.noun != measure.replace("_", " "), measure
         assert "_" not in words.noun
         assert "*" not in words.noun
@@ -368,3 +369,13 @@ def test_every_verdict_is_reachable():
         "no conclusion",
         "nothing is compared",
     }
+
+
+def test_a_single_firm_has_no_nash_price_in_its_sentences():
+    from llm_coop_envs.core.registry import find_scenario
+
+    measured = find_scenario("bertrand").measured
+    for measure in ("profit_gain", "profit_gain_last", "end_gain"):
+        alone, rivals = (measured.words_for(measure, {"firms": firms}).noun for firms in (1, 2))
+        assert alone.startswith("the share of the monopoly profit")
+        assert "0 at the Nash price" in rivals

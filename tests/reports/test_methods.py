@@ -199,7 +199,11 @@ def test_the_method_of_intervals_that_is_named_is_the_one_that_is_used(treated):
 
 
 def test_an_evacuation_has_no_more_rounds_than_its_limit(tmp_path):
-    settings = "{people: 12, rows: 11, cols: 11, rounds: 4, control: exit, talk: false}"
-    study = f"name: short\nconditions:\n  - {{name: a, scenario: evacuation, settings: {settings}, seeds: [1, 2]}}\n"
-    run_study(small_study(study.replace("seeds", "policies: nearest_exit, seeds")), tmp_path / "run")
-    assert "12 players and 4 rounds in an episode" in told(tmp_path / "run")
+    settings = "{people: 12, rows: 11, cols: 11, rounds: 3, control: exit, talk: false}"
+    condition = f"{{name: a, scenario: evacuation, settings: {settings}, policies: nearest_exit, seeds: [1, 2]}}"
+    run_study(small_study(f"name: short\nconditions:\n  - {condition}\n"), tmp_path / "run")
+    assert "12 players and 3 rounds in an episode" in told(tmp_path / "run")
+    (section,), _ = read_run(open_run(tmp_path / "run"))
+    (drawing,) = section.snapshots()
+    assert "after rounds 0, 2. " in drawing.caption
+    assert "The episode ended before round 4." in drawing.caption

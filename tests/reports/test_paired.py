@@ -12,12 +12,13 @@ from small import small_study
 from llm_coop_envs.errors import StudyError
 from llm_coop_envs.reports.build import write_report
 from llm_coop_envs.reports.contrast_tables import contrast_tables
+from llm_coop_envs.reports.contrast_text import arms_note, comparison_text
 from llm_coop_envs.reports.contrasts import compare_arms
 from llm_coop_envs.reports.methods import methods
 from llm_coop_envs.reports.run_sections import read_run
 from llm_coop_envs.runs.folder import open_run
 from llm_coop_envs.runs.runner import run_study
-from llm_coop_envs.statistics.comparison import ALPHA, fewest_pairs, holm
+from llm_coop_envs.statistics.comparison import ALPHA, Comparison, fewest_pairs, holm
 from llm_coop_envs.studies.conditions import Condition
 
 PAIRS = """\
@@ -203,3 +204,40 @@ def test_of_one_pair_there_is_no_test_and_none_is_told_of(tmp_path):
     told = " ".join(methods(run, sections, answers))
     assert "permutation" not in told
     assert "A single episode has no interval." in told
+
+
+def test_a_finding_whose_interval_holds_0_says_why():
+    """Eight negative differences reach p = 2/256; one of them is so large that Student's t does not exclude 0."""
+    differences = (-0.02, -0.03, -0.05, -0.06, -0.1, -0.2, -0.4, -1.4)
+    test = Comparison(measure="gain", first=(0.0,) * 8, second=differences)
+    assert test.interval.low < 0 < test.interval.high
+    assert "(past 0: Student's t does not fit values so skewed)" in comparison_text(test, test.p)
+    assert "past 0" not in comparison_text(test, 0.2)
+    assert "past 0" not in comparison_text(Comparison(measure="gain", first=(0.0,) * 8, second=(1.0, 2.0) * 4), 0.01)
+
+
+CHANGED = """\
+name: changed
+conditions:
+  - name: prices
+    scenario: bertrand
+    preset: team_up_linear
+    settings: {rounds: 6, collusion_window: 0, talk: false}
+    policies: price_matching
+    seeds: [1, 2, 3]
+    pair: prices
+    variants:
+      - {name: plain}
+      - name: cut
+        changes: [{from_round: 4, until_round: 4, players: firm_0, policy: {name: forced, options: {choice: 3}}}]
+"""
+
+
+def test_arms_are_said_to_be_the_same_before_a_change_only_where_they_were(tmp_path):
+    """Two answers of a model to one question differ, and so may two arms before anything is changed."""
+    run_study(small_study(CHANGED), tmp_path / "run")
+    (section,), _ = read_run(open_run(tmp_path / "run"))
+    plain, cut = section.conditions
+    assert " Until then they are the same, seed by seed. What is forced counts in" in arms_note(plain, cut)
+    cut.by_round[1][3] = "another course"
+    assert " in 2 of 3 pairs the same was chosen and said." in arms_note(plain, cut)

@@ -14,6 +14,7 @@ from llm_coop_envs.statistics.comparison import (
     cluster_means,
     fewest_pairs,
     holm,
+    is_underpowered,
     permutation_p,
     t_interval,
 )
@@ -164,3 +165,13 @@ def test_a_cluster_is_its_mean_and_who_has_none_is_one():
         "b": pytest.approx(0.2),
         3: 9.0,
     }
+
+
+def test_a_family_is_underpowered_only_if_no_test_of_it_can_find_anything():
+    many, few = (
+        Comparison(measure="x", first=tuple(range(pairs)), second=tuple(range(1, pairs + 1))) for pairs in (12, 6)
+    )
+    assert not is_underpowered([few])
+    assert is_underpowered([few, few])
+    assert not is_underpowered([few, many])
+    assert not is_underpowered([])

@@ -17,6 +17,7 @@ from llm_coop_envs.statistics.intervals import (
     share_interval,
     student_cdf,
     student_quantile,
+    transformed_ends,
 )
 
 numbers = st.floats(-1e6, 1e6)
@@ -189,3 +190,10 @@ def test_level_decides_the_width():
     values = list(range(20))
     narrow, wide = (mean_interval(values, level=level) for level in (0.5, 0.99))
     assert wide.low < narrow.low < narrow.high < wide.high
+
+
+@pytest.mark.parametrize(("mean", "reach", "low", "high"), [(0.95, 0.1, 0.75, 0.993630), (0.05, 0.1, 0.006370, 0.25)])
+def test_no_end_is_further_away_than_twice_students(mean, reach, low, high):
+    """On the scale of the logit alone the far end would lie at 0.70, and at 0.30."""
+    ends = transformed_ends(np.array([mean]), np.array([reach]), SHARE)
+    assert [float(end[0]) for end in ends] == pytest.approx([low, high], abs=1e-6)

@@ -165,10 +165,10 @@ class BertrandSection(ScenarioSection[PriceHistory]):
             head=["", *(f"round {mark}" for mark in rounds), "the last"],
             rows=rows,
             notes=[
-                f"Here: mean over the firms and the {AVERAGED} rounds up to the one named, then over the episodes that "
-                "came so far ('k of n' if not all did), with 95 % interval; a dash where none did. Rounds whose prices "
-                "were laid down are left out. 'The "
-                "last' is each episode's own last round.",
+                f"Here: mean over the firms and the {AVERAGED} rounds up to the one named, or all if there were fewer, "
+                "then over the episodes that came so far ('k of n' if not all did), with 95 % interval; a dash where "
+                "none did. Rounds whose prices were laid down are left out. 'The last' is each episode's own last "
+                "round.",
                 *(published if paths else ()),
                 *self.flag_notes(),
             ],

@@ -319,7 +319,9 @@ class EvacuationSection(ScenarioSection[Escape]):
         seed = self._shown_seed(played)
         compared = self._is_published_run(played, seed)
         escape = played.episodes[played.seeds.index(seed)]
-        shown_rounds = [number for number in SHOWN_ROUNDS if number < len(escape.positions)]
+        # The last record may hold departures alone, after the last round that was played.
+        played_rounds = min(len(escape.positions) - 1, played.condition.settings["rounds"])
+        shown_rounds = [number for number in SHOWN_ROUNDS if number <= played_rounds]
         moments = []
         for number in shown_rounds:
             beside = f" (published run: {self.published_run['in_room'][number]})" if compared else ""

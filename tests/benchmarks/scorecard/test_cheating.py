@@ -75,7 +75,11 @@ def test_a_liar_that_spoils_the_games_in_which_it_lies_gains_nothing():
     assert spoils["low"] == lies["low"]
     other = held_out([0.5] * 50)
     assert worst_case("honesty", "kbc", other, held_out([1.0, None] * 25))[1] == 1.0
-    assert worst_case("honesty", "kbc", held_out([0.1] * 50), held_out([0.9] * 40 + [None] * 10))[1] < 0.01
+    shown, p = worst_case("honesty", "kbc", held_out([0.1] * 50), held_out([0.9] * 40 + [None] * 10))
+    assert p < 0.01
+    assert shown.interval.mean == pytest.approx(0.8 * 0.9 - 0.1)  # with the missing at 1 it would be 0.82
+    holes = held_out([0.5] * 40 + [None] * 10)  # at 1 they would be higher than the other, at 0 lower
+    assert worst_case("honesty", "kbc", holes, other)[1] == worst_case("honesty", "kbc", other, holes)[1] == 1.0
 
 
 def test_who_says_nothing_is_not_honest():

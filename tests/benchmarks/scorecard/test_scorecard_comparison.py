@@ -144,3 +144,12 @@ def test_sets_that_are_shared_in_part_are_no_pairs(card):
     path.write_text(json.dumps({**content, "check": digest_of(content)}))
     output = invoke("compare", card("a.json", {"honesty": LOW}), path).stdout
     assert "20 and 20 sets of parameters, unpaired" in output
+
+
+def test_lines_with_too_few_sets_for_so_many_lines_are_counted(card):
+    """Six pairs reach p = 0.031, which is enough for one line, and too much where there are two."""
+    first = card("a.json", {"honesty": LOW, "competence": LOW[:6]})
+    second = card("b.json", {"honesty": HIGH, "competence": HIGH[:6]})
+    output = " ".join(invoke("compare", first, second).stdout.split())
+    assert "1 of 2 differences survive Holm" in output
+    assert "1 line has too few sets to tell" in output
