@@ -66,7 +66,7 @@ def pairs(chosen, copies, steps, seed):
     return play_pairs(batch, lambda: bertrand_v0.parallel_env(**chosen), steps, seed)
 
 
-@tried(25)
+@tried(15)
 @given(markets(), st.integers(0, 2**32))
 @pytest.mark.filterwarnings("ignore:firm_")
 def test_copies_play_as_the_environment_alone(chosen, seed):
@@ -112,7 +112,7 @@ def test_a_compiler_that_computes_other_bits_is_not_used(monkeypatch):
 
 
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False, min_value=-1e150, max_value=1e150), min_size=1))
-@tried(300)
+@tried(100)
 def test_sums_are_those_of_the_library(values):
     assert exact_sum(np.array(values), len(values), np.empty(len(values) + 1)) == math.fsum(values)
 

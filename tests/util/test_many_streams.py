@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from llm_coop_envs.util.draws import episode_seed
 from llm_coop_envs.util.many_streams import episode_seeds, first_integers, first_uniforms
 
-tried = settings(max_examples=60, deadline=None, database=None)
+tried = settings(max_examples=25, deadline=None, database=None)
 seeds_of_64_bits = st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=8).map(lambda s: np.array(s, np.uint64))
 
 
