@@ -162,8 +162,8 @@ def _how_drawn(arms: Arms, *, first: bool) -> str:
     leaving = any("present = false" in change for arm in arms for change in arm.condition.change_descriptions)
     of_all = ", while all firms are there (others hold once some have left)" if leaving else ""
     shaded = (
-        f"Dotted: Nash and cartel price{of_all}. {where}: prices close to each other between the two for {STRETCH} rounds or "
-        "more in a row; the darker, the more episodes."
+        f"Dotted: Nash and cartel price{of_all}. {where}: prices close to each other between the two for {STRETCH} "
+        "rounds or more in a row; the darker, the more episodes."
     )
     if len(arms) > 1:
         return f", as means over the firms. {spread_text(arms)} {shaded}"
