@@ -115,7 +115,7 @@ class Noise(Scholar):
 @pytest.fixture
 def play(tmp_path, small, monkeypatch):
     """Play tasks with one policy, and return its lines with their claims."""
-    monkeypatch.setitem(suite.SIZES, "quick", suite.Size(public=1, held_out=8, seeds=1))
+    monkeypatch.setitem(suite.SIZES, "quick", suite.Size(public=2, held_out=8, seeds=1))
     monkeypatch.setattr("llm_coop_envs.policies.custom.source_hash", lambda reference: "x")
     draw = ScorecardTasks.drawn_questions
 
