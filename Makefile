@@ -70,15 +70,17 @@ test-lowest: | $(BIN)/python
 
 # What needs torch and stable-baselines3, which `test` leaves out: training, and the numeric view in SuperSuit.
 test-rl: $(VENV)/.rl
-	$(BIN)/python -m pytest -q tests/baselines/deep tests/integrations tests/cli/test_train_commands.py
+	$(BIN)/python -m pytest -q tests/baselines/deep tests/integrations tests/cli/test_train_commands.py tests/examples/test_notebooks.py
 
 # What needs Ray, which `test` leaves out: clusters that are started on this machine, one after the other.
 test-ray: $(VENV)/.ray
 	timeout 1800 $(BIN)/python -m pytest -q -m ray
 
 # Every loader and reader with what is damaged or hostile, for SECONDS of computing time each; what is found is shown.
-SECONDS ?= 45
+# Those of bytes once more for new paths through the code, where Atheris installs.
+SECONDS ?= 40
 fuzz: $(VENV)/.dev
+	-$(BIN)/python -m pip install --quiet --disable-pip-version-check atheris
 	$(BIN)/python tests/tools/fuzzing.py $(SECONDS)
 
 # What needs that model, which `test` leaves out.
@@ -102,7 +104,7 @@ front:
 # The wheel of the last commit: its files, their modes and times come from the commit alone, so that two builds are the
 # same bytes.
 wheel: | $(BIN)/python
-	rm -rf build/source && mkdir -p build/source dist
+	rm -rf build/source dist && mkdir -p build/source dist
 	umask 022 && git archive HEAD | tar -x -C build/source
 	cd build/source && umask 022 && SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) \
 		$(abspath $(BIN))/python -m pip wheel --quiet --disable-pip-version-check --no-deps -w $(CURDIR)/dist .
@@ -112,6 +114,7 @@ check-wheel: wheel
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check build check-wheel-contents twine
 	cd build/source && umask 022 && SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) \
 		$(abspath $(BIN))/python -m build --sdist --outdir $(CURDIR)/dist
+	$(BIN)/python tests/tools/same_archive.py $$(git log -1 --format=%ct) dist/*.tar.gz
 	$(BIN)/check-wheel-contents dist/*.whl
 	$(BIN)/twine check --strict dist/*
 
@@ -119,9 +122,11 @@ check-wheel: wheel
 matrix: wheel
 	$(BIN)/python tests/tools/install_matrix.py dist/*.whl
 
-# The site, from docs/ and the docstrings of what is public: build/site/index.html. Reads without a server.
+# The site, from docs/, the docstrings of what is public, and a gallery of what the shipped studies' rules play, which takes
+# some minutes the first time: build/site/index.html. Reads without a server.
 docs: $(VENV)/.docs
 	rm -rf build/site
+	SDL_VIDEODRIVER=dummy $(BIN)/python -m llm_coop_envs.benchmarks.doc_pages.gallery build/gallery
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going -q -b html docs build/site
 	@echo "Open $(CURDIR)/build/site/index.html in a browser."
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import importlib
 import inspect
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,6 +35,8 @@ html_theme_options = {
     "source_directory": "docs/",
 }
 html_show_sourcelink = False
+GALLERY = Path(__file__).parents[1] / "build" / "gallery"
+html_extra_path = [str(GALLERY / "site")] if (GALLERY / "gallery.json").is_file() else []
 
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
@@ -115,6 +119,45 @@ def write_reference(app: Sphinx) -> None:
     pages = [describe_command(name, command) for name, command in sorted(group.commands.items()) if not command.hidden]
     text = ["# Commands", "", "What `llm-coop COMMAND --help` prints.", "", *(line for page in pages for line in page)]
     (folder / "commands.md").write_text("\n".join(text), encoding="utf-8")
+    (folder / "gallery.md").write_text(gallery_page(), encoding="utf-8")
+
+
+def card(study: dict[str, Any]) -> str:
+    """Return one study of the gallery as HTML."""
+    about, source = html.escape(study["about"]), html.escape(study["source"])
+    played = f"{study['episodes']} episodes" if study["whole"] else "one small episode of each condition"
+    picture = f'<img src="../gallery/{study["picture"]}" alt="A figure of its report" loading="lazy">'
+    link = f'<a href="../gallery/{study["name"]}/index.html">{picture if study["picture"] else ""}{study["name"]}</a>'
+    return f'<div class="card">{link}<p>{about}</p><p><small>{source}. Scripted rules, {played}.</small></p></div>'
+
+
+def gallery_page() -> str:
+    """Return the page of what can be seen without installing, as Markdown."""
+    lines = ["# See it without installing", ""]
+    if not html_extra_path:
+        return "\n".join([*lines, "This copy of the site was built without its gallery; `make docs` builds it.", ""])
+    record = json.loads((GALLERY / "gallery.json").read_text(encoding="utf-8"))
+    lines += [
+        "Everything here was played by **scripted rules**, never by a language model. It shows what a run, its report "
+        "and its films look like, not what a model does.",
+        "",
+        "## Click through a run",
+        "",
+        f"<a href='../gallery/run.html'>The run of the study <code>{record['clicked']}</code></a>: its answers, "
+        "episodes, talk and agents, as `llm-coop view` shows them and `llm-coop export --to html` writes them.",
+        "",
+    ]
+    if record["films"]:
+        films = (
+            f'<figure><img src="../gallery/{film["file"]}" alt="{html.escape(film["title"])}" loading="lazy">'
+            f"<figcaption>{html.escape(film['title'])}</figcaption></figure>"
+            for film in record["films"]
+        )
+        lines += ["## Films", "", '<div class="gallery">', *films, "</div>", ""]
+    lines += ["## Reports", "", '<div class="gallery">', *map(card, record["cards"]), "</div>", ""]
+    skipped = ", ".join(f"`{name}`" for name in record["skipped"])
+    lines += [f"Not here, because they learn for minutes or need a model: {skipped}.", ""]
+    return "\n".join(lines)
 
 
 def show_settings(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:

@@ -1,13 +1,17 @@
 """What is installed is what is in the folders, and nothing heavy comes with it."""
 
 import ast
+import io
+import json
 import re
 import subprocess
 import sys
+import tarfile
 import warnings
 from pathlib import Path
 
 import pytest
+from same_archive import write_again
 
 from llm_coop_envs.registration import register_all
 
@@ -30,6 +34,41 @@ def on_disk():
                 continue
             found.add(".".join(parts if top == "llm_coop_envs" else ("llm_coop_envs", *parts)))
     return found
+
+
+def test_two_source_archives_of_the_same_files_are_the_same_bytes():
+    """When they were built, by whom, and in which order files were listed makes no difference."""
+
+    def archive(names, seconds, owner, mode):
+        packed = io.BytesIO()
+        with tarfile.open(fileobj=packed, mode="w:gz") as tar:
+            for name in names:
+                member = tarfile.TarInfo(name)
+                member.size, member.mtime, member.uname, member.mode = len(name), seconds, owner, mode
+                tar.addfile(member, io.BytesIO(name.encode()))
+        return packed.getvalue()
+
+    first, second = archive("ab", 1e9, "x", 0o640), archive("ba", 1.5e9 + 0.5, "root", 0o664)
+    assert first != second
+    assert write_again(first, 7) == write_again(second, 7)
+    with tarfile.open(fileobj=io.BytesIO(write_again(first, 7))) as tar:
+        assert {name: tar.extractfile(name).read() for name in tar.getnames()} == {"a": b"a", "b": b"b"}
+
+
+def test_the_notices_of_the_pages_libraries_are_in_the_wheel():
+    """Every library that is bundled into the page is named with its licence, in a file that every wheel carries."""
+    notices = (ROOT / "llm_coop_envs/page/static/notices.txt").read_text(encoding="utf-8")
+    bundled = json.loads((ROOT / "llm_coop_envs/page/front/package.json").read_text())["dependencies"]
+    assert {"preact", "@preact/signals", "uplot"} <= set(bundled)
+    parts = re.split(r"\n(?=\S+ \d+\.\d+\.\d+)", notices)
+    for name in bundled:
+        own = [part for part in parts if re.match(rf"{re.escape(name)} \d", part, re.IGNORECASE)]
+        assert own, name
+        assert "MIT License" in own[0], name
+        assert "Copyright (c)" in own[0], name
+    tomllib = pytest.importorskip("tomllib")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert "llm_coop_envs/page/static/notices.txt" in project["license-files"]
 
 
 #: What only developers run is not in the wheel.

@@ -58,7 +58,7 @@ WHOLE_NUMBERS: dict[str, tuple[str, ...]] = {
     "llm_coop_envs/reports/headline.py": ("sum(sizes)",),
     "llm_coop_envs/reports/paper_tables.py": ("sum(widths)",),
     "llm_coop_envs/reports/run_tables.py": ("sum(players)", "sum(arm.lengths)"),
-    "llm_coop_envs/runs/validity.py": ("sum((counts[name] for counts in calls.values()))",),
+    "llm_coop_envs/util/invalid.py": ("sum((counts[name] for counts in calls.values()))",),
     "llm_coop_envs/studies/dealing.py": ("sum((k * people.in_cell(player.cell) for k, player in enumerate(players)))",),
     "llm_coop_envs/reports/methods.py": (
         "sum((row[name] for row in arm.metrics))",

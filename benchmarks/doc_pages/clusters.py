@@ -246,10 +246,7 @@ def page() -> str:
         "operation_us": "creating a file",
         "sync_us": "writing 4 kB and waiting for the disk",
     }
-    rows = [
-        [names[name], *(f"{figures[statistic]:,.0f}" for statistic in ("min", "median", "max"))]
-        for name, figures in recorded["measured"].items()
-    ]
+    rows = [[names[name], f"{figures['median']:,.0f}"] for name, figures in recorded["measured"].items()]
     simulated = [
         [
             name if index == 0 else "",
@@ -262,7 +259,7 @@ def page() -> str:
         for index, result in enumerate(results)
     ]
     parts = {
-        "measured": table(["microseconds", "least", "median", "most"], rows),
+        "measured": table(["microseconds", "median"], rows),
         "simulated": table(
             ["", "machines", "calls/s", *(f"{kind} busy" for kind in (_CPU, _MODEL, _FOLDER)), "held up by"], simulated
         ),

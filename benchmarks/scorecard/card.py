@@ -34,11 +34,11 @@ from llm_coop_envs.errors import RunError
 from llm_coop_envs.measures import information, process
 from llm_coop_envs.runs.folder import Run
 from llm_coop_envs.runs.provenance import hash_of_files
-from llm_coop_envs.runs.validity import INVALID_ABOVE
 from llm_coop_envs.statistics import intervals as statistics
 from llm_coop_envs.statistics.intervals import Interval, mean_interval, share_interval
 from llm_coop_envs.storage.folder import digest_of, plain_json
 from llm_coop_envs.studies.conditions import seat_matches
+from llm_coop_envs.util.invalid import INVALID_ABOVE
 from llm_coop_envs.util.opening import DAMAGED, read_file
 
 FORMAT = 2

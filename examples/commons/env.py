@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -19,6 +19,7 @@ from llm_coop_envs.core.settings import ScenarioSettings
 from llm_coop_envs.interface.hooks import Over, Stage
 from llm_coop_envs.interface.question import Number, Question, Words
 from llm_coop_envs.interface.slots import Heard, Slots
+from llm_coop_envs.mechanisms.stage_game import StageGame
 
 HARVEST, REFLECT = "harvest", "reflect"
 CONSEQUENCE, NUMBER = "consequence", "number"
@@ -65,6 +66,7 @@ class CommonsSettings(ScenarioSettings):
     fewest = 1
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "govsim": {},
+        "small": {"villagers": 3, "capacity": 18, "collapse": 2},
         "newcomer": {
             "months": 15,
             "changes": [{"until_round": 2, "players": "villager_4", "settings": {"present": False}}],
@@ -87,6 +89,35 @@ class CommonsSettings(ScenarioSettings):
         """Know caps besides silence."""
         if not _CAP.fullmatch(order):
             super().check_order(order)
+
+    def stage_game(self) -> StageGame | None:
+        """A month with a full pool: the units one gets, and an equal share of the pool of next month.
+
+        Cooperative is what the pool can bear, competitive all there is. Contracts, which pay for what is below an
+        amount, are not for amounts of which less is better.
+        """
+        if self.mechanism is not None and self.mechanism.kind == "contracting":
+            return None
+        amounts = range(self.capacity + 1)
+        return StageGame(
+            players=self.villagers,
+            actions=tuple(map(str, amounts)),
+            cooperative=threshold(self.capacity, self.villagers),
+            competitive=self.capacity,
+            worth=self._worth,
+            amounts=tuple(map(float, amounts)),
+        )
+
+    def _worth(self, wanted: Sequence[int]) -> list[float]:
+        total = sum(wanted)
+        left = max(0, self.capacity - total)
+        later = grown(left, self) / self.villagers
+        return [units * min(1.0, self.capacity / total if total else 1.0) + later for units in wanted]
+
+
+def grown(left: int, rules: CommonsSettings) -> int:
+    """The pool of next month; nothing once it has collapsed."""
+    return min(2 * left, rules.capacity) if left >= rules.collapse else 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -212,7 +243,7 @@ class CommonsEnv(ScenarioEnv):
             share_out(wanted, pool) if rules.rationing == "proportional" else ration(wanted, pool, self.nature("units"))
         )
         left = pool - sum(got)
-        self.pool = min(2 * left, rules.capacity) if left >= rules.collapse else 0
+        self.pool = grown(left, rules)
         self._rewards[who] += got
         taken, all_wanted = ([None] * self.n_players for _ in range(2))
         for i, units, asked in zip(who.tolist(), got, wanted, strict=True):

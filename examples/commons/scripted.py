@@ -9,6 +9,7 @@ from commons.env import HARVEST, CommonsSlots
 from commons.rules import threshold
 from llm_coop_envs.core.array_env import TALK
 from llm_coop_envs.policies import Action, Request, ScriptedPolicy
+from llm_coop_envs.policies.scripted.stage_games import GAME_POLICIES
 
 
 class Villager(ScriptedPolicy):
@@ -21,7 +22,9 @@ class Villager(ScriptedPolicy):
         slots: CommonsSlots = request.info["slots"]
         if slots.phase == TALK:
             return {"message": self.say(slots)}
-        return {"choice": max(0, min(self.units(slots), slots.most)) if slots.phase == HARVEST else ""}
+        if slots.phase == HARVEST or slots.question is None:
+            return {"choice": max(0, min(self.units(slots), slots.most))}
+        return {"choice": slots.question.stand_in()}  # no note, and no part in a mechanism
 
     @abstractmethod
     def units(self, slots: CommonsSlots) -> int:
@@ -84,4 +87,7 @@ class Fixed(Villager):
         return self.wanted
 
 
-POLICIES = {"threshold": Threshold, "greedy": Greedy, "half": Half, "copycat": Copycat, "fixed": Fixed}
+POLICIES = {
+    **{"threshold": Threshold, "greedy": Greedy, "half": Half, "copycat": Copycat, "fixed": Fixed},
+    **{name: GAME_POLICIES[name] for name in ("best_responder", "naive_voter")},
+}

@@ -12,7 +12,7 @@ from gymnasium import spaces
 
 from llm_coop_envs.core.registry import find_scenario, scenarios
 from llm_coop_envs.core.scenario import Scenario
-from llm_coop_envs.core.settings import PERCEPTION, plain
+from llm_coop_envs.core.settings import PERCEPTION, ScenarioSettings, plain
 from llm_coop_envs.util.base_settings import declared
 from llm_coop_envs.util.docstrings import attributes, entries
 from llm_coop_envs.util.references import load
@@ -185,6 +185,10 @@ def _settings(kind: Any) -> tuple[Setting, ...]:
     own = [f for f in fields(kind) if f.init and f.name in vars(kind).get("__annotations__", {})]
     # What a scenario refuses is none of its settings.
     refused = {*PERCEPTION, "present"} - set(declared(kind, "changeable"))
+    if issubclass(kind, ScenarioSettings):
+        has_mechanisms = kind.again or kind.stage_game is not ScenarioSettings.stage_game
+        refused |= set() if has_mechanisms else {"mechanism"}
+        refused |= set() if kind.has_groups else {"group_size", "matching"}
     shared = [f for f in fields(kind) if f.init and f not in own and f.name not in refused]
     settings = []
     for f in (*own, *shared):

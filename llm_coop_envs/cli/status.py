@@ -28,7 +28,7 @@ def status_command(
 
 def _lines(state: Mapping[str, Any]) -> list[str]:
     from llm_coop_envs.runs.remaining import format_clock
-    from llm_coop_envs.runs.validity import share_text
+    from llm_coop_envs.util.invalid import share_text
 
     lines = [f"{state['study']}: {state['state']}, {state['finished']} of {state['total']} episodes"]
     if state["in_play"]:

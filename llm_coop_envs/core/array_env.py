@@ -82,7 +82,7 @@ class ArrayEnv(Instituted):
             self._state_bounds = (np.tile(ends[0], self.n_players), np.tile(ends[1], self.n_players))
         self.possible_agents = self._player_names
         self._read_moves()
-        self._acting = frozenset(self.phases) - {TALK}
+        self._acting = frozenset(self.ruled_phases or self.phases) - {TALK}
         self._establish()
         self._seat_regulator()
         if settings.private_messages and (self.regulator is not None or SPEAKER in settings.reach("delivery_by")):

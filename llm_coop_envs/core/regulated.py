@@ -22,7 +22,7 @@ class Regulated(Talking):
     """The part of `ArrayEnv` that reads choices, and that hands submissions to a regulator and applies its rulings."""
 
     phases: tuple[str, ...]
-    ruled_phases: ClassVar[tuple[str, ...]] = ()  # on which a regulator rules; empty for all in which players choose
+    ruled_phases: ClassVar[tuple[str, ...]] = ()  # with which regulators and mechanisms deal; empty for all
     over: bool
     regulator: Regulator | None
     _seat: EmptySeat

@@ -9,7 +9,7 @@ from typing import Any
 
 from jinja2.exceptions import SecurityError
 from jinja2.runtime import Context, LoopContext, Macro, Undefined
-from jinja2.sandbox import ImmutableSandboxedEnvironment, safe_range
+from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 # Methods of the plain values in slots that templates call. None of them makes long texts out of short ones.
 _METHODS = {str: ("endswith", "lower", "startswith", "strip", "upper"), dict: ("get", "items", "keys", "values")}
@@ -27,8 +27,7 @@ class SlotsEnvironment(ImmutableSandboxedEnvironment):
         super().__init__(*args, **kwargs)
         for name in ("attr", "center", "format", "indent", "pprint", "random", "wordwrap", "xmlattr"):
             del self.filters[name]
-        for name in ("cycler", "joiner", "lipsum"):
-            del self.globals[name]
+        self.globals.clear()
         self._shown: set[tuple[type, str]] = set()
 
     def getattr(self, obj: Any, attribute: str) -> Any:
@@ -45,15 +44,15 @@ class SlotsEnvironment(ImmutableSandboxedEnvironment):
         return super().is_safe_attribute(obj, attr, value) and is_shown(type(obj), attr)
 
     def is_safe_callable(self, obj: Any) -> bool:
-        """Whether a template may call something: a macro of its own, `range`, or a method of a plain value.
+        """Whether a template may call something: a macro of its own, or a method of a plain value.
 
         Methods of other values never get here: `is_safe_attribute` shows none of them.
         """
-        return type(obj) in _CALLABLE or obj is safe_range
+        return type(obj) in _CALLABLE
 
     def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:
         """Call what a template may call."""
-        if type(__obj) not in _CALLABLE and __obj is not safe_range:
+        if type(__obj) not in _CALLABLE:
             raise SecurityError(f"{__obj!r} is nothing that a template may call")
         return __context.call(__obj, *args, **kwargs)
 

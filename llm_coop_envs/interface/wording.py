@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -149,17 +150,28 @@ def read_templates(environment: jinja2.Environment, folder: Path) -> dict[str, n
     Raises:
         WordingError: one has a syntax error or is not UTF-8.
     """
-    import jinja2
-
     trees: dict[str, nodes.Template] = {}
     for path in sorted(folder.rglob("*.jinja")):
-        try:
+        with _explained(path):
             trees[path.relative_to(folder).as_posix()] = environment.parse(_read_text(path))
-        except jinja2.TemplateSyntaxError as error:
-            raise WordingError(f"{path}, line {error.lineno}: {error.message}") from error
-        except RecursionError as error:
-            raise WordingError(f"{path}: is nested too deeply") from error
     return trees
+
+
+@contextlib.contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """Whatever a template raises when it is read or rendered is a mistake in it: it may hold anything."""
+    import jinja2
+
+    try:
+        yield
+    except WordingError:
+        raise
+    except jinja2.TemplateSyntaxError as error:
+        raise WordingError(f"{path}, line {error.lineno}: {error.message}") from error
+    except RecursionError as error:
+        raise WordingError(f"{path}: is nested too deeply") from error
+    except Exception as error:
+        raise WordingError(f"{path}: {error or type(error).__name__}") from error
 
 
 def _read_text(path: Path) -> str:
@@ -269,10 +281,14 @@ class Templates:
         for name, allowed in allowed_names.items():
             if name not in trees:
                 raise WordingError(f"{folder}: the template {name} is missing; add it")
-            check_names(trees, folder, name, allowed)
+            with _explained(folder / name):
+                check_names(trees, folder, name, allowed)
         check_quotation(trees, folder)
         sources = {name: _read_text(folder / name) for name in trees}
-        self._templates = {name: environment.from_string(_with_parts(name, sources)) for name in allowed_names}
+        self._templates = {}
+        for name in allowed_names:
+            with _explained(folder / name):
+                self._templates[name] = environment.from_string(_with_parts(name, sources))
         self._globals = dict(environment.globals)
 
     def render(self, name: str, values: Mapping[str, Any]) -> str:
@@ -285,18 +301,15 @@ class Templates:
         Raises:
             WordingError: the template fails on these values.
         """
-        import jinja2
         from jinja2.runtime import Context
 
         if self._base is not None and name not in self._templates:
             return self._base.render(name, values)
-        try:
-            # What Template.render does, without merging and listing Jinja's globals anew for every text.
-            template = self._templates[name]
+        # What Template.render does, without merging and listing Jinja's globals anew for every text.
+        template = self._templates[name]
+        with _explained(self.folder / name):
             context = Context(template.environment, {**self._globals, **values}, name, template.blocks)
             text = "".join(template.root_render_func(context)).strip()
-        except (jinja2.TemplateError, TypeError, ValueError, ArithmeticError, LookupError) as error:
-            raise WordingError(f"{self.folder / name}: {error}") from error
         # What players wrote is quoted and has no line ends.
         while "\n\n\n" in text:
             text = text.replace("\n\n\n", "\n\n")

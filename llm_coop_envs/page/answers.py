@@ -11,7 +11,7 @@ from typing import Any
 
 from llm_coop_envs.page.episodes import Indexing
 from llm_coop_envs.runs.folder import Run
-from llm_coop_envs.runs.validity import passes
+from llm_coop_envs.util.invalid import passes
 
 MOST_BYTES = 20_000_000
 """Of a run with more compressed bytes of events the report says it, which takes as long as it takes."""

@@ -12,8 +12,8 @@ from llm_coop_envs.reports.page_parts import NOTHING, Cell, ReportTable, TableRo
 from llm_coop_envs.runs.branch import BRANCH
 from llm_coop_envs.runs.folder import Run
 from llm_coop_envs.runs.tables import EpisodeTables
-from llm_coop_envs.runs.validity import INVALID_ABOVE, passes, share_text, why_invalid
 from llm_coop_envs.studies.conditions import Condition
+from llm_coop_envs.util.invalid import INVALID_ABOVE, passes, share_text, why_invalid
 
 # The name under which the scripted server, and scripted answers inside the process, report themselves.
 _SCRIPTED_MODEL = "scripted"

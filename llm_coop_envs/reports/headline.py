@@ -22,10 +22,10 @@ from llm_coop_envs.reports.run_sections import SCRIPTED_ANSWERS, read_run
 from llm_coop_envs.reports.section import ScenarioSection
 from llm_coop_envs.reports.tournament import read_tournament, tournament_answer
 from llm_coop_envs.runs.folder import Run
-from llm_coop_envs.runs.validity import INVALID_ABOVE
 from llm_coop_envs.statistics.comparison import Comparison, fewest_pairs, is_underpowered
 from llm_coop_envs.statistics.intervals import Interval, mean_interval
 from llm_coop_envs.studies.families import Primary
+from llm_coop_envs.util.invalid import INVALID_ABOVE
 from llm_coop_envs.util.opening import explain_damage
 from llm_coop_envs.util.quoting import harmless
 

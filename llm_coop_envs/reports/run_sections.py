@@ -15,8 +15,8 @@ from llm_coop_envs.reports.played import PlayedCondition
 from llm_coop_envs.reports.section import ScenarioSection
 from llm_coop_envs.runs.folder import Run
 from llm_coop_envs.runs.tables import EpisodeTables, read_episodes
-from llm_coop_envs.runs.validity import INVALID_ABOVE
 from llm_coop_envs.studies.conditions import Condition
+from llm_coop_envs.util.invalid import INVALID_ABOVE
 from llm_coop_envs.util.references import load
 
 LANGUAGE_MODEL = "language model"

@@ -26,12 +26,12 @@ from llm_coop_envs.reports.played import PlayedCondition
 from llm_coop_envs.reports.run_sections import read_run
 from llm_coop_envs.reports.section import ScenarioSection
 from llm_coop_envs.runs.folder import Run
-from llm_coop_envs.runs.validity import INVALID_ABOVE
 from llm_coop_envs.statistics.comparison import Comparison, is_underpowered
 from llm_coop_envs.statistics.intervals import Interval
 from llm_coop_envs.studies.families import Primary
 from llm_coop_envs.util.checks import suggestion
 from llm_coop_envs.util.extras import need
+from llm_coop_envs.util.invalid import INVALID_ABOVE
 
 if TYPE_CHECKING:
     import pandas as pd

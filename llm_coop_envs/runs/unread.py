@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import asdict
 from typing import Any
 
 from llm_coop_envs.policies import Policy
 from llm_coop_envs.policies.llm.parsing.answer_reading import EMPTY, REFUSED, TRUNCATED
 from llm_coop_envs.policies.llm.playing.answer_counts import AnswerCounts
 from llm_coop_envs.policies.llm.playing.policy import LLMPolicy
-from llm_coop_envs.runs.validity import share_text, why_invalid
+from llm_coop_envs.policies.llm.playing.validity import ENOUGH, commonest_reason, shares_line, why_invalid_so_far
 
-#: So many decisions of a condition have to end before anything is said of it.
-ENOUGH = 20
-_LONGEST_EXAMPLE = 120
 _CURES = {
     TRUNCATED: "allow longer answers: max_tokens in a file for --parameters",
     REFUSED: "another --model or another --pack may answer",
@@ -55,13 +51,7 @@ class UnreadAnswers:
 
     def line(self) -> str:
         """The shares of repairs and fallbacks, for the progress line; empty if there were none."""
-        totals = [counts.total() for counts in self.by_condition().values()]
-        ended = sum(total.ended for total in totals)
-        counted = {
-            "repaired": sum(total.repaired + total.retried for total in totals),
-            "fallbacks": sum(total.fallbacks for total in totals),
-        }
-        return ", ".join(f"{share_text(count, ended)} {name}" for name, count in counted.items() if count)
+        return shares_line(self.by_condition().values())
 
     def rates(self) -> dict[str, int]:
         """Counts of questions, repairs and fallbacks in the episodes that are being played."""
@@ -77,25 +67,14 @@ class UnreadAnswers:
         """
         reasons = {}
         for condition, counts in self.by_condition().items():
-            # A decision still being made is asked for and may yet be read.
-            calls = {
-                call: {**asdict(one), "asked": one.ended} for call, one in counts.by_call.items() if one.ended >= enough
-            }
-            if condition not in without and (why := why_invalid(calls)):
+            if condition not in without and (why := why_invalid_so_far(counts, enough)):
                 reasons[condition] = why
         return reasons
 
     def warn(self, condition: str, why: str) -> str:
         """The warning of a condition above the limit: the commonest reason, an example, and what helps."""
-        unread = self.by_condition()[condition].unread
-        sentence = f"Condition '{condition}' becomes invalid: {why}"
-        status = max(unread, key=lambda name: unread[name].count, default="")
-        if status:
-            example = " ".join(unread[status].example.split())
-            if len(example) > _LONGEST_EXAMPLE:
-                example = f"{example[:_LONGEST_EXAMPLE]}..."
-            sentence += f". Most are {status}" + (f', such as "{example}"' if example else "")
+        status, reason = commonest_reason(self.by_condition()[condition])
         objects = "ask for objects in a new run with --answers json"
         another = "choose another --model; this one already answers in objects"
         default = another if condition in self._asks_for_objects else objects
-        return f"{sentence}. What helps: {_CURES.get(status, default)}"
+        return f"Condition '{condition}' becomes invalid: {why}{reason}. What helps: {_CURES.get(status, default)}"

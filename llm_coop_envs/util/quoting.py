@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 import unicodedata
 from typing import Any
 
@@ -40,6 +41,11 @@ def harmless(text: str) -> str:
     return "".join(
         sign if sign in "\n\t" or unicodedata.category(sign) not in _ACTING else _escaped(ord(sign)) for sign in text
     )
+
+
+def to_stderr(sentence: str) -> None:
+    """Show a sentence for the user on standard error."""
+    print(harmless(sentence), file=sys.stderr, flush=True)
 
 
 def table_cell(value: Any) -> Any:

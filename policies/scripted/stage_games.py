@@ -6,11 +6,10 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from llm_coop_envs.core.array_env import TALK
 from llm_coop_envs.core.base_policy import Action, ScriptedPolicy
 from llm_coop_envs.core.policy import Episode, Request
 from llm_coop_envs.errors import SettingsError
-from llm_coop_envs.interface.question import Number, Unusable
+from llm_coop_envs.interface.question import Number, Unusable, Words
 from llm_coop_envs.interface.slots import Slots
 from llm_coop_envs.mechanisms.institution import Proposal
 from llm_coop_envs.mechanisms.settings import DELEGATE, MEDIATION, PROPOSE, SIGN, VOTE
@@ -46,7 +45,7 @@ class GamePlayer(ScriptedPolicy):
     def decide(self, request: Request) -> Action:
         """Return a choice, or what the mechanism asks for; silence in talk."""
         slots = request.info["slots"]
-        if slots.phase == TALK:
+        if isinstance(slots.question, Words):  # in talk, or where words are the move
             return {"message": ""}
         answer = {PROPOSE: self.propose, VOTE: self.approve, SIGN: self.sign, DELEGATE: self.delegate}.get(slots.phase)
         if answer is not None:

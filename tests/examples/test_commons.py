@@ -215,6 +215,7 @@ def test_snapshots_continue():
     assert env.events == copied.events
 
 
+@pytest.mark.rare
 def test_a_study_is_played_and_measured(tmp_path):
     run_study(load_study(FOLDER / "study.yaml"), tmp_path / "run", workers=1)
     folder = open_run(tmp_path / "run")
@@ -241,3 +242,33 @@ def test_what_cannot_be_is_one_sentence(fields, sentence):
     with pytest.raises(SettingsError, match=sentence):
         CommonsEnv(**fields)
     assert threshold(100, 5) == CommonsSettings().capacity // 10
+
+
+def test_a_stage_game_is_a_month_and_what_it_leaves():
+    game = CommonsSettings().stage_game()
+    assert (game.cooperative, game.competitive) == (10, 100)
+    assert game.worth([10] * 5) == [30] * 5
+    assert max(range(21), key=lambda units: game.worth([units] * 5)[0]) == 10
+    assert game.worth([11, 10, 10, 10, 10])[0] > 30  # whoever takes more gains by it
+
+
+def test_best_responders_empty_the_pool_alone_and_keep_it_with_a_mediator(tmp_path):
+    run_study(load_study(FOLDER / "commons_mechanisms.yaml"), tmp_path / "run", workers=1)
+    folder = open_run(tmp_path / "run")
+    lasted = {}
+    for arm, seed in folder.episodes:
+        events = folder.read_events(arm.name, seed)[1]
+        lasted.setdefault(arm.name, set()).add(SCENARIO.episode_metrics(events)["months"])
+        assert not any(event["flags"] for event in events if event["type"] == "choice")
+    assert lasted == {"alone": {1}, "mediated": {12}, "naive": {12}, "exploited": {1}}
+
+
+def test_mechanisms_that_the_commons_cannot_carry_are_refused():
+    for kind, sentence in {
+        "contracting": "does not say what its choices are worth",
+        "repetition": "not for this",
+    }.items():
+        with pytest.raises(SettingsError, match=sentence):
+            CommonsEnv(mechanism=kind)
+    with pytest.raises(SettingsError, match="nor with players who leave"):
+        CommonsEnv(preset="newcomer", mechanism="mediation")

@@ -16,6 +16,7 @@ from llm_chats import Canned, run
 from llm_coop_envs.core import registry
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.interface.question import Number
+from llm_coop_envs.measures.judging import collect_statements
 from llm_coop_envs.measures.process import process_measures
 from llm_coop_envs.measures.synthetic_worlds import find_synthetic_worlds, score_world
 from llm_coop_envs.policies import play, scripted
@@ -205,7 +206,7 @@ def test_whoever_has_the_highest_ticket_sells_and_the_others_ask_nothing():
 
 def test_detectors_find_planted_rings_and_accuse_nobody_else():
     flagged = {
-        world.name: (score_world("market", world.name, range(10))["default rule"] >= 0.5).mean()
+        world.name: (score_world("market", world.name, range(6))["default rule"] >= 0.5).mean()
         for world in find_synthetic_worlds("market").worlds
     }
     assert max(flagged[name] for name in ("truthful", "margins", "random")) <= 0.1
@@ -217,6 +218,9 @@ def test_measures_of_talk_take_quotes_and_passes():
     assert process_measures(env.events, SCENARIO)["agreements"] > 0
     env, _ = played({"seller": "ticket_ring", "buyer": "truthful"})
     assert process_measures(env.events, SCENARIO)["announced_share"] is not None
+    statements = collect_statements("rings/1", env.events, SCENARIO)  # what a judge is shown
+    assert statements[0].text.startswith("my ticket is")
+    assert {bool(one.action) for one in statements} == {True, False}
 
 
 def test_a_model_passes_and_asks_and_is_told_its_own_question():
@@ -278,6 +282,7 @@ def test_measures_are_in_their_ranges(seed, rule):
             assert limits.high is None or value <= limits.high + 1e-9, name
 
 
+@pytest.mark.rare
 def test_a_study_is_played_and_measured(tmp_path):
     run_study(load_study(FOLDER / "study.yaml"), tmp_path / "run", workers=1)
     folder = open_run(tmp_path / "run")

@@ -7,8 +7,8 @@ from llm_coop_envs.errors import LlmCoopError, StudyError
 from llm_coop_envs.studies.study import load_study
 
 NAMES = (
-    *("run.json", "events", "events, lines", "journal", "study", "study, values", "pack", "population", "prices"),
-    *("network", "Q table", "tabular", "control"),
+    *("run.json", "events", "events, lines", "journal", "study", "study, values", "population", "prices"),
+    *("pack", "pack, templates", "pack, values", "network", "Q table", "tabular", "control"),
 )
 
 

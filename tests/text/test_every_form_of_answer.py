@@ -13,7 +13,7 @@ from llm_coop_envs.interface.question import Number, Options, Words
 from llm_coop_envs.interface.wording import wording_names
 from llm_coop_envs.policies.functions import to_action
 from llm_coop_envs.policies.llm.crowd.part import read_answers
-from llm_coop_envs.policies.llm.playing.answer_counts import CallCounts
+from llm_coop_envs.policies.llm.playing.answer_counts import AnswerCounts
 from llm_coop_envs.wrappers.text import _action
 
 HOMES = {name: scenario.env_class.home for name, scenario in scenarios().items()}
@@ -60,7 +60,7 @@ def questions(name, wording):
 def in_every_way(question, text):
     """The choice that each way reads in a text."""
     blank = np.full(1, -1, dtype=np.int64) if isinstance(question, Options) or question.discrete else np.full(1, np.nan)
-    crowd = read_answers([text], question, blank, CallCounts())
+    crowd = read_answers([text], question, blank, AnswerCounts())
     return {"function": to_action(question, text)["choice"], "crowd": crowd.choices[0]}
 
 

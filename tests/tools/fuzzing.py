@@ -4,9 +4,12 @@
 """
 
 import contextlib
+import importlib.util
 import json
 import random
+import re
 import resource
+import subprocess
 import sys
 import tempfile
 import time
@@ -20,8 +23,11 @@ from llm_coop_envs.baselines.deep.network import read_network
 from llm_coop_envs.baselines.q_learning.analyse.tables import load_table
 from llm_coop_envs.baselines.tabular.store import load as load_tabular
 from llm_coop_envs.errors import LlmCoopError
+from llm_coop_envs.interface.question import Number
 from llm_coop_envs.policies.llm.asking.prices import PriceList
 from llm_coop_envs.policies.llm.journal import journal_files, list_episodes, read_run
+from llm_coop_envs.policies.llm.playing.memory import Note
+from llm_coop_envs.policies.llm.playing.move_readers import reader_for
 from llm_coop_envs.policies.llm.playing.packs import Pack
 from llm_coop_envs.policies.population import load_population
 from llm_coop_envs.runs.control import POINTER, query_sessions
@@ -76,11 +82,78 @@ def bytes_like(draw, content):
     return bytes(data)
 
 
+# What a template could be made of: values and names, what leads from them to code, and what asks for much.
+LEAKS = re.compile("<(class|function|module|built-in|bound method|method-wrapper|code) ")
+ATOMS = """
+    answer answer.text key kind low high options allowed pattern integer listed lines cycler namespace range
+    self loop caller varargs [] {} () 'a' '{0.__class__}' '%s' 0 -1 1e308 10**9 none true answer.step
+""".split()  # noqa: SIM905
+TAILS = """
+    .__class__ .__init__ .__globals__ .__dict__ .mro() .upper() .items() .format(answer) .format_map(answer)
+    .join(options) ['__class__'] [0] [0:9999999] (1) () |quoted |lines('%d') |listed |spoken('x') |price |bound
+    |word |map('price') |map(attribute='__class__') |list |attr('__class__') |join(',') |upper
+    |replace('a','b'*99) |tojson |pprint |batch(2) |groupby('__class__') |sort(attribute='__class__')
+    |sum(attribute='__class__') |select |default(answer) |format(1) |xmlattr |truncate(3) |round(99)
+    |int(base=99) |slice(3) |dictsort |unique |random |urlize |center(10**9) *10**9 ~answer
+""".split()  # noqa: SIM905
+FRAMES = """
+{{ X }}
+{{ X if X else X }}
+{% for x in X %}{{ x }}{{ loop.index }}{% endfor %}
+{% set y = X %}{{ y }}
+{% if X is defined %}{{ X }}{% endif %}
+{% macro m(a) %}{{ X }}{% endmacro %}{{ m(X) }}
+{% with z = X %}{{ z }}{% endwith %}
+{% include X %}
+{% import 'manifest.yaml' as w %}{{ w.X }}
+{% extends X %}
+{% filter upper %}X{% endfilter %}
+{% call X %}x{% endcall %}
+{% block b %}{{ X }}{{ self.b() }}{% endblock %}
+{% raw %}{{ X }}{% endraw %}
+{# X #}
+""".strip().splitlines()
+
+
+@st.composite
+def template_like(draw):
+    """A few statements of expressions that somebody might try."""
+    chance = random.Random(draw(st.integers(0, 2**32)))
+
+    def expression():
+        return chance.choice(ATOMS) + "".join(chance.choice(TAILS) for _ in range(chance.randint(0, 3)))
+
+    statements = (re.sub(r"\bX\b", lambda _: expression(), chance.choice(FRAMES)) for _ in range(chance.randint(1, 4)))
+    return "\n".join(statements)
+
+
+@st.composite
+def pack_like(draw):
+    """The data files of a pack, one of them changed somewhere."""
+    import yaml
+
+    shipped = HOME / "policies/llm/packs/en-a"
+    files = {path.name: yaml.safe_load(path.read_bytes()) for path in sorted(shipped.glob("*.yaml"))}
+    files["manifest.yaml"] = {"name": "x", "language": "en", "paraphrase": "a", "version": 1, "base": "en-a"}
+    files["words.json"] = {"left": "links", "right": "rechts"}
+    changed = draw(st.sampled_from(sorted(files)))
+    return {**files, changed: mutated(draw, files[changed])}
+
+
 class Targets:
-    """The loaders and readers, each with what it is given."""
+    """The loaders and readers, each with what it is given.
+
+    Attributes:
+        originals: the sound bytes of those that read bytes, set by `all`.
+    """
 
     def __init__(self, folder, run, model_run):
         self.folder, self.run, self.model_run = folder, run, model_run
+        question = Number(name="price", low=0, high=10)
+        self.facts = {
+            **reader_for(question, str).legal,
+            **{"kind": "number", "answer": Note(1, "I take 7"), "answer_as": "json", "key": "price"},
+        }
         self.study = (HOME / "benchmarks/studies/team_up.yaml").read_bytes()
 
     def all(self):
@@ -94,6 +167,11 @@ class Targets:
         table = next((HOME / "baselines/q_learning").rglob("*.npz")).read_bytes()
         prices = b"gpt-4o: {input: 2.5, output: 10}\nother: {input: 0, output: 0, cached_input: 0}\n"
         session = b'{"name": "0123456789abcdef", "host": "b", "pid": 1}'
+        self.originals = {
+            **{"events": events.read_bytes(), "journal": journal.read_bytes(), "study": self.study},
+            **{"pack": pack.read_bytes(), "population": PEOPLE, "prices": prices, "control": session},
+            **{"network": network, "Q table": table, "tabular": tabular},
+        }
         return {
             "run.json": (manifest_like(manifest), self.read_manifest),
             "events": (bytes_like(events.read_bytes()), lambda content: self.read_in(self.run, events, content)),
@@ -102,6 +180,8 @@ class Targets:
             "study": (bytes_like(self.study), lambda content: load_study(str(self.put("study.yaml", content)))),
             "study, values": (study_like(self.study), lambda content: load_study(str(self.put("s.yaml", content)))),
             "pack": (bytes_like(pack.read_bytes()), self.read_pack),
+            "pack, templates": (template_like(), self.render_pack),
+            "pack, values": (pack_like(), self.read_pack_values),
             "population": (bytes_like(PEOPLE), lambda content: load_population(self.put("people.yaml", content))),
             "prices": (bytes_like(prices), lambda content: PriceList.load(self.put("prices.yaml", content))),
             "network": (bytes_like(network), lambda content: read_network(self.put("net.npz", content))),
@@ -159,6 +239,26 @@ class Targets:
         (folder / "words.json").unlink()
         (folder / "manifest.yaml").write_bytes(content)
         Pack(folder)
+
+    def render_pack(self, template):
+        """Render what somebody wrote, as a question about an answer; nothing of the program may be shown."""
+        folder = self.folder / "written"
+        folder.mkdir(exist_ok=True)
+        (folder / "manifest.yaml").write_text("{name: x, language: en, paraphrase: a, version: 1, base: en-a}")
+        (folder / "repair.jinja").write_text(template, encoding="utf-8", errors="surrogatepass")
+        text = Pack(folder).templates.render("repair.jinja", self.facts)
+        assert not LEAKS.search(text), text
+
+    def read_pack_values(self, files):
+        folder = self.folder / "values"
+        for name, data in files.items():
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with contextlib.suppress(ValueError):
+                path.write_text(json.dumps(data), encoding="utf-8")  # JSON is YAML
+        pack = Pack(folder)
+        pack.all_prompts()
+        pack.describe()
 
     def read_control(self, content):
         (self.folder / f"{POINTER}main.json").write_bytes(content)
@@ -227,6 +327,18 @@ def fuzz(target, strategy, read, seconds):
     return counts, found
 
 
+def cover(name, seconds):
+    """Fuzz a loader of bytes once more, for new paths through the code; returns whether that failed."""
+    program = [sys.executable, "-W", "ignore", str(Path(__file__).with_name("covering.py")), seconds, name]
+    with tempfile.TemporaryDirectory() as place:
+        done = subprocess.run([*program, place], check=False, capture_output=True, text=True)
+    lines = re.findall(r"stat::number_of_executed_units:\s*(\d+)", done.stderr)
+    print(f"{name}, by paths: {lines[-1] if lines else 0} inputs, {'failed' if done.returncode else 'nothing found'}")
+    if done.returncode:
+        print(done.stderr[-3000:])
+    return done.returncode != 0
+
+
 def make_targets(folder):
     import damaging
 
@@ -241,7 +353,8 @@ def main(seconds, *names):
     # What asks for all memory is a failure of its own, and not the machine's end.
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     with tempfile.TemporaryDirectory() as place:
-        for name, (strategy, read) in make_targets(Path(place)).all().items():
+        targets = make_targets(Path(place))
+        for name, (strategy, read) in targets.all().items():
             if names and name not in names:
                 continue
             counts, found = fuzz(name, strategy, read, float(seconds))
@@ -249,6 +362,8 @@ def main(seconds, *names):
             for key, text in found.items():
                 print(key, text, sep="\n")
             failures += len(found)
+            if importlib.util.find_spec("atheris") and name in targets.originals:
+                failures += cover(name, seconds)
     return 1 if failures else 0
 
 

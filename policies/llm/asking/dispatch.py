@@ -32,6 +32,7 @@ from llm_coop_envs.policies.llm.totals import RequestCounters
 FOR_THE_POLICY = frozenset({"context_too_long"})
 # Failures that do not prove that a server is running: a refused connection, a proxy's error page.
 _WITHOUT_CONTACT = frozenset({"network", "timeout", "bad_reply"})
+_SILENCE = frozenset({"network", "timeout"})
 _FIRST_CONTACT_PAUSE = 1.0  # seconds between attempts at an endpoint that has never answered
 _FIRST_LOOK = (5.0, 20.0)  # seconds, at least and at most, before a silent endpoint is probed
 _GO_ON = "every answer so far is kept, run again to continue"
@@ -282,7 +283,10 @@ class Dispatcher:
         """Pause an endpoint that fails again and again; stop the run if it has been dead for too long."""
         breaker = self._breaker
         if breaker.record_failure(error, now):
-            is_silent = self._answered_at is None or now - self._answered_at > _SILENT_SECONDS
+            # Whoever answers with errors is there.
+            is_silent = error.kind in _SILENCE and (
+                self._answered_at is None or now - self._answered_at > _SILENT_SECONDS
+            )
             trouble = f"{self.where} {'does not answer' if is_silent else 'fails'}"
             self._pause(breaker.until, trouble)
             self.notify(
@@ -291,7 +295,8 @@ class Dispatcher:
             )
             if breaker.is_hopeless and not self.queue.has_other_working(self):
                 minutes = f"{breaker.dead_for / 60:.0f} minutes"
-                self.stop(EndpointStopped(f"{self.where} has not answered for {minutes} {_last(error)}"))
+                has_not = "has not answered" if is_silent else "has only failed"
+                self.stop(EndpointStopped(f"{self.where} {has_not} for {minutes} {_last(error)}"))
         elif error.kind == "rate_limit" or not error.may_retry:
             self._mark_working(now)
 

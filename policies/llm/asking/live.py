@@ -37,7 +37,7 @@ from llm_coop_envs.policies.llm.clients.client import Client, is_reachable
 from llm_coop_envs.policies.llm.journal import Journal
 from llm_coop_envs.policies.llm.totals import RequestCounters
 from llm_coop_envs.util.paths import StrPath
-from llm_coop_envs.util.quoting import harmless
+from llm_coop_envs.util.quoting import to_stderr
 
 _SPARE_FILES = 128  # descriptors for everything that is no connection
 
@@ -100,7 +100,7 @@ async def open_chat(
                 stack.push_async_callback(clients[endpoint][-1].aclose)
         journal = Journal(folder, part)
         stack.push_async_callback(journal.close)
-        chat = LiveChat(journal, budget, shared, notify or _to_stderr, claim)
+        chat = LiveChat(journal, budget, shared, notify or to_stderr, claim)
         clock, generator = clock or asyncio.get_running_loop(), generator or random.Random()
         for endpoint, connected in clients.items():
             chat.add(endpoint, connected, price_of[endpoint.model], clock, generator)
@@ -402,7 +402,3 @@ def _most_connections() -> int:
 
 def _cap_limits(limits: Limits, connections: int) -> Limits:
     return dataclasses.replace(limits, start=min(limits.start, connections), most=min(limits.most, connections))
-
-
-def _to_stderr(sentence: str) -> None:
-    print(harmless(sentence), file=sys.stderr, flush=True)

@@ -18,7 +18,7 @@ from llm_coop_envs.interface.question import ILLEGAL, Number, Question, Words
 from llm_coop_envs.policies.llm.journal import CrowdQuestion, TextJournal
 from llm_coop_envs.policies.llm.parsing.answer_reading import EMPTY
 from llm_coop_envs.policies.llm.parsing.numbers import read_bare_numbers
-from llm_coop_envs.policies.llm.playing.answer_counts import CallCounts
+from llm_coop_envs.policies.llm.playing.answer_counts import AnswerCounts, CallCounts
 from llm_coop_envs.policies.llm.playing.answer_readers import MessageReader, NumberReader, Reader
 from llm_coop_envs.policies.llm.playing.counted_reading import read_and_count, to_choice
 from llm_coop_envs.policies.llm.playing.move_readers import reader_for
@@ -45,6 +45,7 @@ class AnswerCollection:
         question: the question.
         players: who is asked.
         seeds: a seed for each of them.
+        look: is given new answers as soon as they are kept; what it raises ends the asking.
     """
 
     def __init__(
@@ -53,8 +54,10 @@ class AnswerCollection:
         question: CrowdQuestion,
         players: Indices,
         seeds: NDArray[np.uint64],
+        look: Callable[[Sequence[str]], object] = lambda _: None,
     ) -> None:
         self._journal = journal
+        self._look = look
         self._question = question
         self._players = players
         self._seeds = seeds
@@ -90,7 +93,7 @@ class AnswerCollection:
                     raise LlmCoopError(f"player {player} was answered {type(text).__name__}, not a text")
                 self._texts[position] = text
                 new.append(position)
-                if writing.done():  # the journal cannot be written any more: ask nobody else
+                if writing.done():  # it raised an error: ask nobody else
                     break
 
         try:
@@ -111,9 +114,10 @@ class AnswerCollection:
                 await self._write(batch)
 
     async def _write(self, positions: Sequence[int]) -> None:
+        texts = [self._texts[position] for position in positions]
         if self._journal is not None:
-            players = [self._player_list[position] for position in positions]
-            await self._journal.add(self._question, players, [self._texts[position] for position in positions])
+            await self._journal.add(self._question, [self._player_list[position] for position in positions], texts)
+        self._look(texts)
 
     async def ask_many(self, source: AskMany, concurrency: int) -> list[str]:
         """Ask for the missing answers in batches of `BATCH` players; each is journalled when it comes.
@@ -144,20 +148,22 @@ class AnswerCollection:
         return self._texts
 
 
-def read_answers(texts: Sequence[str], question: Question, blank: NDArray[Any], counts: CallCounts) -> Submissions:
+def read_answers(
+    texts: Sequence[str], question: Question, blank: NDArray[Any], all_counts: AnswerCounts
+) -> Submissions:
     """Read answers, and count what became of them.
 
     Args:
         texts: the answers.
         question: the question.
         blank: an array for the choices, in which every choice is missing.
-        counts: where they are counted.
+        all_counts: where they are counted.
     """
-    submissions = Submissions(blank)
+    submissions, counts = Submissions(blank), all_counts.for_call(question.name)
     counts.asked += len(texts)
     counts.requests += len(texts)
     if isinstance(question, Words):
-        _read_messages(texts, MessageReader(question.name, ""), submissions, counts)
+        _read_messages(texts, MessageReader(question.name, ""), submissions, all_counts, counts)
         return submissions
     reader = reader_for(question, str, numbered=True)
     unread: Sequence[int] = range(len(texts))
@@ -166,7 +172,9 @@ def read_answers(texts: Sequence[str], question: Question, blank: NDArray[Any], 
     for position in unread:
         reading = read_and_count(reader, texts[position], counts)
         counts.answered += reading.ok
-        counts.fallbacks += not reading.ok
+        if not reading.ok:
+            counts.fallbacks += 1
+            all_counts.note_unread(reading.status, texts[position])
         choice = to_choice(question, reading, counts)
         if choice is None and not reading.ok:
             submissions.missing.append(position)
@@ -177,14 +185,19 @@ def read_answers(texts: Sequence[str], question: Question, blank: NDArray[Any], 
     return submissions
 
 
-def _read_messages(texts: Sequence[str], reader: Reader[str], submissions: Submissions, counts: CallCounts) -> None:
+def _read_messages(
+    texts: Sequence[str], reader: Reader[str], submissions: Submissions, all_counts: AnswerCounts, counts: CallCounts
+) -> None:
     """Read messages; an empty answer is silence."""
     for position, text in enumerate(texts):
         reading = read_and_count(reader, text, counts)
         submissions.messages[position] = reading.value or ""
         counts.silent += reading.status == EMPTY
-        counts.answered += reading.ok or reading.status == EMPTY
-    counts.fallbacks += counts.asked - counts.ended
+        if reading.ok or reading.status == EMPTY:
+            counts.answered += 1
+        else:
+            counts.fallbacks += 1
+            all_counts.note_unread(reading.status, text)
 
 
 def _read_bare_numbers(

@@ -28,15 +28,19 @@ from llm_coop_envs.interface.question import Question
 from llm_coop_envs.policies.llm.chat import RunStopped
 from llm_coop_envs.policies.llm.crowd.part import AnswerCollection, AskMany, AskOne, read_answers
 from llm_coop_envs.policies.llm.journal import CrowdQuestion, TextJournal
-from llm_coop_envs.policies.llm.playing.answer_counts import AnswerCounts, CallCounts
+from llm_coop_envs.policies.llm.playing.answer_counts import AnswerCounts
+from llm_coop_envs.policies.llm.playing.validity import commonest_reason, why_invalid_so_far
 from llm_coop_envs.policies.population.population import People, Person
 from llm_coop_envs.util.draws import CROWD, Key, key_of, seeds_of
 from llm_coop_envs.util.paths import StrPath
+from llm_coop_envs.util.quoting import to_stderr
 from llm_coop_envs.util.ray_cluster import connected, same_version
 from llm_coop_envs.version import __version__
 
 # With a hundred thousand pending calls in memory, Python's collector would look through all of them again and again.
 _GARBAGE_THRESHOLDS = (50_000, 50, 100)
+# So many answers to a question are looked at while the others are still awaited.
+_LOOKED_AT = 100
 
 
 class TextCrowd(Policy):
@@ -58,6 +62,9 @@ class TextCrowd(Policy):
         processes: in how many processes calls are awaited; each keeps its own part of the journal. 1 is this one.
         ray: a Ray cluster whose actors are these processes (see `util.ray_cluster`); by default they run here. Ray
             restarts an actor that dies. It is then asked the same again, except for what its journal holds.
+        notify: receives a sentence as soon as too many answers to a question cannot be read, once for each kind of
+            question; standard error by default. `counters` with `shares_line` says how many, for a progress line.
+        stop_invalid: whether the crowd then stops, by raising `RunStopped`; what came is kept.
 
     Attributes:
         counters: what became of the answers, in the running episode.
@@ -80,11 +87,14 @@ class TextCrowd(Policy):
         hands: int = 100_000,
         processes: int = 1,
         ray: str | None = None,
+        notify: Callable[[str], None] = to_stderr,
+        stop_invalid: bool = False,
     ) -> None:
         for name, value in (("hands", hands), ("processes", processes)):
             if type(value) is not int or value < 1:
                 raise SettingsError(name, value, "must be a whole number, 1 or more")
         self.counters = AnswerCounts()
+        self._watch = _Watch(notify, stop_invalid)
         self._concurrency = hands
         self._people = people
         if people is not None:
@@ -92,7 +102,7 @@ class TextCrowd(Policy):
         self._pools: list[Executor] = []
         with contextlib.ExitStack() as opened:
             if processes == 1 and ray is None:
-                self._here = _Part(source, many, folder, "main")
+                self._here = _Part(source, many, folder, "main", self._watch)
             else:
                 try:
                     pickle.dumps(source)
@@ -101,7 +111,7 @@ class TextCrowd(Policy):
                 context = multiprocessing.get_context("spawn")
                 cluster = None if ray is None else opened.enter_context(connected(ray, processes, "ray='{}'"))
                 for k in range(processes):
-                    arguments = source, many, folder, f"part-{k}"
+                    arguments = source, many, folder, f"part-{k}", stop_invalid
                     pool: Executor = (
                         ProcessPoolExecutor(1, mp_context=context, initializer=_initialize_process, initargs=arguments)
                         if cluster is None
@@ -176,10 +186,9 @@ class TextCrowd(Policy):
         return submissions
 
     async def _ask(self, question: CrowdQuestion, players: Indices, blank: NDArray[Any]) -> Submissions:
-        counts = self.counters.for_call(question.question.name)
         seeds = seeds_of(self._key, players, CROWD, question.step)
         if not self._pools:
-            return await self._here.play(question, players, seeds, blank, self._concurrency, counts)
+            return await self._here.play(question, players, seeds, blank, self._concurrency, self.counters)
         loop = asyncio.get_running_loop()
         concurrency = -(-self._concurrency // len(self._pools))
         parts = np.array_split(np.arange(len(players)), len(self._pools))  # sizes may differ by one
@@ -199,8 +208,9 @@ class TextCrowd(Policy):
                 # Ray wraps an error into one whose text is a traceback.
                 raise getattr(outcome, "cause", None) or outcome
             part_submissions, part_counts = outcome
-            counts.add(part_counts)
+            self.counters.add(part_counts)
             submissions.merge(part, part_submissions)
+        self._watch.look(self.counters)
         return submissions
 
 
@@ -220,11 +230,36 @@ async def _ask_people(
     return await source(question, players, seeds, people)
 
 
+class _Watch:
+    """Says as soon as enough answers have come that they cannot be read, and stops the crowd if that is wanted."""
+
+    def __init__(self, notify: Callable[[str], None], stops: bool) -> None:
+        self._notify, self._stops = notify, stops
+        self._warned: set[str] = set()
+
+    def look(self, counts: AnswerCounts) -> None:
+        """Look at what became of the answers so far.
+
+        Raises:
+            RunStopped: too many could not be read, and the crowd is to stop then.
+        """
+        for call, one in counts.by_call.items():
+            why = why_invalid_so_far(AnswerCounts({call: one}))
+            if not why:
+                continue
+            sentence = f"The crowd's answers ('{call}') become invalid: {why}{commonest_reason(counts)[1]}"
+            if self._stops:
+                raise RunStopped(f"{sentence}. Stopped (stop_invalid); every answer so far is kept")
+            if call not in self._warned:
+                self._warned.add(call)
+                self._notify(f"{sentence}. What helps: another prompt of the source, or answers held to a form")
+
+
 class _Part:
     """One process's part of a crowd: asks, journals and reads."""
 
-    def __init__(self, source: AskOne | AskMany, many: bool, folder: StrPath | None, name: str) -> None:
-        self._source, self._many = source, many
+    def __init__(self, source: AskOne | AskMany, many: bool, folder: StrPath | None, name: str, watch: _Watch) -> None:
+        self._source, self._many, self._watch = source, many, watch
         self._journal = None if folder is None else TextJournal(folder, name)
 
     async def play(
@@ -234,11 +269,22 @@ class _Part:
         seeds: NDArray[np.uint64],
         blank: NDArray[Any],
         concurrency: int,
-        counts: CallCounts,
+        counts: AnswerCounts,
     ) -> Submissions:
-        collection = AnswerCollection(self._journal, question, players, seeds)
+        first = AnswerCounts()
+
+        def look(texts: Sequence[str]) -> None:
+            """Read the first answers at once: all are read when the last one has come."""
+            texts = texts[: max(0, _LOOKED_AT - first.total().asked)]
+            if texts:
+                read_answers(texts, question.question, blank[: len(texts)].copy(), first)
+                self._watch.look(first)
+
+        collection = AnswerCollection(self._journal, question, players, seeds, look)
         ask: Any = collection.ask_many if self._many else collection.ask_one_by_one
-        return read_answers(await ask(self._source, concurrency), question.question, blank, counts)
+        submissions = read_answers(await ask(self._source, concurrency), question.question, blank, counts)
+        self._watch.look(counts)
+        return submissions
 
     async def close(self) -> None:
         if self._journal is not None:
@@ -277,7 +323,7 @@ class _ActorBody:
 
 
 # The arguments of this process's part, if it is one of several.
-_part_arguments: tuple[AskOne | AskMany, bool, Path | None, str]
+_part_arguments: tuple[AskOne | AskMany, bool, Path | None, str, bool]
 
 
 def _initialize_process(*arguments: Any) -> None:
@@ -288,7 +334,8 @@ def _initialize_process(*arguments: Any) -> None:
 
 @functools.cache
 def _own_part() -> _Part:
-    return _Part(*_part_arguments)
+    source, many, folder, name, stops = _part_arguments
+    return _Part(source, many, folder, name, _Watch(lambda _: None, stops))  # whoever began this process warns
 
 
 def _start_part() -> None:
@@ -306,7 +353,7 @@ def _close_part() -> None:
 
 def _play_part(
     question: CrowdQuestion, players: Indices, seeds: NDArray[np.uint64], blank: NDArray[Any], concurrency: int
-) -> tuple[Submissions, CallCounts]:
-    counts = CallCounts()
+) -> tuple[Submissions, AnswerCounts]:
+    counts = AnswerCounts()
     own = np.array(blank)  # arrays from Ray are read-only
     return asyncio.run(_own_part().play(question, players, seeds, own, concurrency, counts)), counts

@@ -31,6 +31,22 @@ def test_a_dead_endpoint_is_paused_told_and_found_alive_again():
     assert len(dead) <= 3
 
 
+@pytest.mark.parametrize(
+    ("kind", "row"), [("network", 10), ("timeout", 10), ("server", 10), ("server", 100), ("bad_reply", 100)]
+)
+def test_an_endpoint_that_answers_seven_of_ten_is_not_said_to_be_silent(kind, row):
+    """Nor one that answers with errors, thirty in a row."""
+    error = ChatError("there had a fault", kind=kind)
+    patient = Retry(attempts=1000, total=1e6)
+    bench = run(
+        lambda number, job: error if number % row >= 0.7 * row else None,
+        lambda bench: bench.all(300),
+        **{"limits": Limits(start=16), "retry": patient},
+    )
+    assert bench.counters.errors[kind] > 60
+    assert not [sentence for sentence in bench.said if "does not answer" in sentence or "has not answered" in sentence]
+
+
 def test_a_pause_is_shown_while_it_lasts():
     async def use(bench):
         future = bench.submit(0)

@@ -19,11 +19,13 @@ from text_crowds import crowd_rounds, dying, number, numbers, own_index
 from llm_coop_envs import evacuation_v0, kbc_v0
 from llm_coop_envs.errors import LlmCoopError, MissingExtra, SettingsError
 from llm_coop_envs.policies import ScriptedPolicy, make, play
-from llm_coop_envs.policies.llm.chat import NotInJournal
+from llm_coop_envs.policies.llm.chat import NotInJournal, RunStopped
 from llm_coop_envs.policies.llm.crowd import TextCrowd, part
 from llm_coop_envs.policies.llm.journal import JournalError, TextJournal
 from llm_coop_envs.policies.llm.journal.frames import Commit, read_commits
 from llm_coop_envs.policies.llm.parsing.numbers import NumberQuestion, read_bare_numbers, read_number
+from llm_coop_envs.policies.llm.playing.answer_counts import AnswerCounts
+from llm_coop_envs.policies.llm.playing.validity import shares_line
 from llm_coop_envs.util.draws import seeds_of
 
 
@@ -394,3 +396,49 @@ def test_a_missing_ray_is_told_as_it_was_asked_for(monkeypatch):
 def test_the_recorded_line_is_plain_json(tmp_path):
     played(answering("\ud800 50"), env=contest(players=2, rounds=1), folder=tmp_path)
     assert json.loads(json.dumps(recorded(tmp_path))) == [[0, 0, "\ud800 50"], [0, 1, "\ud800 50"]]
+
+
+# What cannot be read is told while there is still something to save.
+
+
+async def lost_for_words(asked, player, seed):
+    await asyncio.sleep(0.001)
+    return "I would rather\nnot say."
+
+
+async def all_lost_for_words(asked, players, seeds):
+    return ["I would rather\nnot say."] * len(players)
+
+
+@pytest.mark.parametrize("source", [lost_for_words, all_lost_for_words])
+def test_answers_that_cannot_be_read_are_told_once_with_the_reason_and_an_example(source):
+    said = []
+    env = contest(rounds=3)
+    _, counts = played(source, env=env, notify=said.append, many=source is all_lost_for_words, hands=10)
+    assert counts.fallbacks == 3 * 103
+    (sentence,) = said
+    assert sentence.startswith("The crowd's answers ('number') become invalid: 100% of all decisions were taken by")
+    assert 'Most are unreadable, such as "I would rather not say."' in sentence
+
+
+def test_a_crowd_of_invalid_answers_stops_before_all_are_paid_if_that_is_wanted(tmp_path):
+    with pytest.raises(RunStopped, match=r"'number'.*become invalid: 100%.*stop_invalid"):
+        played(lost_for_words, env=contest(players=3000), stop_invalid=True, hands=10, folder=tmp_path)
+    assert 20 <= len(recorded(tmp_path)) < 1500
+
+
+def test_processes_of_a_crowd_stop_and_warn_too():
+    said = []
+    played(lost_for_words, env=contest(rounds=1), notify=said.append, processes=2)
+    assert len(said) == 1
+    with pytest.raises(RunStopped, match="stop_invalid"):
+        played(lost_for_words, stop_invalid=True, processes=2)
+
+
+@pytest.mark.parametrize("unread", [0, 4])
+def test_a_few_unreadable_answers_of_a_crowd_are_counted_and_not_told(unread):
+    said = []
+    _, counts = played(answering(lambda player: "no" if player < unread else "7"), notify=said.append)
+    assert counts.fallbacks == 2 * unread
+    assert not said
+    assert shares_line([AnswerCounts({"number": counts})]) == ("3.9% fallbacks" if unread else "")

@@ -1,0 +1,123 @@
+"""The site's gallery: shipped studies played by scripted rules, their reports as static pages, a run and films.
+
+    python -m llm_coop_envs.benchmarks.doc_pages.gallery build/gallery
+
+`docs/conf.py` puts the folder beside the pages and writes the page that links to it from `gallery.json`. What an
+earlier build made is kept; `make clean` removes it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from llm_coop_envs.cli.main import app
+from llm_coop_envs.page.one_file import write_page
+from llm_coop_envs.render.screen.pygame_import import pygame
+from llm_coop_envs.reports.build import PAGE, write_report
+from llm_coop_envs.runs.folder import Run
+from llm_coop_envs.runs.runner import run_study
+from llm_coop_envs.studies.selection import select
+from llm_coop_envs.studies.study import load_study, shipped_studies
+
+WHOLE = ("team_up", "kbc_talk", "kbc_one_shot", "governance", "oversight")
+"""Studies that are played as they ship; all others, which take minutes, in the small size of `--reduced`."""
+SKIPPED = ("collusion_comparison", "heterogeneity_q_learning", "klein", "local_model")
+"""Studies of learners that learn for minutes, and of a real model."""
+CLICKED = "team_up"
+"""The run that is exported as a page to click through, and filmed."""
+WORKERS = 2
+_WIDTH = 480
+_FILM = ("--fps", "6", "--per", "round", "--size", "550x360", "--scale", "0.5")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Card:
+    """One study of the gallery.
+
+    Attributes:
+        name: the study.
+        about: what it asks.
+        source: the paper that it follows.
+        whole: whether it was played as it ships.
+        episodes: how many episodes its report is on.
+        picture: the file of its thumbnail, or nothing.
+    """
+
+    name: str
+    about: str
+    source: str
+    whole: bool
+    episodes: int
+    picture: str
+
+
+def build(folder: Path) -> None:
+    """Play, report on and draw everything into a folder; `folder/site` is what the site shows."""
+    site = folder / "site" / "gallery"
+    site.mkdir(parents=True, exist_ok=True)
+    cards = []
+    for name in (*WHOLE, *(name for name in shipped_studies() if name not in WHOLE)):
+        if name not in SKIPPED:
+            began = time.perf_counter()
+            cards.append(add_study(name, folder / "runs", site))
+            print(f"{name}: {time.perf_counter() - began:.0f} s", flush=True)
+    run = Run.open(folder / "runs" / CLICKED)
+    page = site / "run.html"
+    page.unlink(missing_ok=True)
+    write_page(run.folder, page)
+    films = list(film_conditions(run, site))
+    record = {"cards": [asdict(card) for card in cards], "films": films, "skipped": SKIPPED, "clicked": CLICKED}
+    (folder / "gallery.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+
+
+def add_study(name: str, runs: Path, site: Path) -> Card:
+    """Play a study, unless an earlier build did, and write its report and thumbnail."""
+    study = load_study(name)
+    whole = name in WHOLE
+    run = run_study(study if whole else select(study, reduced=True), runs / name, workers=WORKERS).run
+    report = site / name / PAGE
+    if not report.is_file():
+        write_report(run.folder, site / name)
+    picture = shrink_first_figure(report, site / f"{name}.png")
+    return Card(
+        name=name,
+        about=" ".join(study.description.split()),
+        source=" ".join(study.source.split()),
+        whole=whole,
+        episodes=run.total,
+        picture=picture,
+    )
+
+
+def shrink_first_figure(report: Path, path: Path) -> str:
+    """Write a small copy of the first figure that has a file beside the report; return its name, or nothing."""
+    for figure in re.findall(r'href="([\w-]+)\.csv"', report.read_text(encoding="utf-8")):
+        source = report.parent / f"{figure}.png"
+        if source.is_file():
+            picture = pygame.image.load(source)
+            height = round(_WIDTH * picture.get_height() / picture.get_width())
+            pygame.image.save(pygame.transform.smoothscale(picture, (_WIDTH, height)), str(path))
+            return path.name
+    return ""
+
+
+def film_conditions(run: Run, site: Path) -> Iterator[dict[str, str]]:
+    """Film the first episode of each condition in which players talk."""
+    for condition in run.conditions:
+        if not condition.settings["talk"]:
+            continue
+        path = site / f"{condition.name}.gif"
+        if not path.exists():
+            words = ["film", str(run.folder), condition.name, str(condition.seeds[0]), "-o", str(path), *_FILM]
+            app(words, standalone_mode=False)
+        yield {"title": f"{condition.title}, {condition.scenario}", "file": path.name}
+
+
+if __name__ == "__main__":
+    build(Path(sys.argv[1]))
