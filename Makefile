@@ -70,15 +70,17 @@ test-lowest: | $(BIN)/python
 
 # What needs torch and stable-baselines3, which `test` leaves out: training, and the numeric view in SuperSuit.
 test-rl: $(VENV)/.rl
-	$(BIN)/python -m pytest -q tests/baselines/deep tests/integrations tests/cli/test_train_commands.py
+	$(BIN)/python -m pytest -q tests/baselines/deep tests/integrations tests/cli/test_train_commands.py tests/examples/test_notebooks.py
 
 # What needs Ray, which `test` leaves out: clusters that are started on this machine, one after the other.
 test-ray: $(VENV)/.ray
 	timeout 1800 $(BIN)/python -m pytest -q -m ray
 
 # Every loader and reader with what is damaged or hostile, for SECONDS of computing time each; what is found is shown.
-SECONDS ?= 45
+# Those of bytes once more for new paths through the code, where Atheris installs.
+SECONDS ?= 40
 fuzz: $(VENV)/.dev
+	-$(BIN)/python -m pip install --quiet --disable-pip-version-check atheris
 	$(BIN)/python tests/tools/fuzzing.py $(SECONDS)
 
 # What needs that model, which `test` leaves out.

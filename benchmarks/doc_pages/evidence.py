@@ -1,7 +1,8 @@
 """The documentation's page on what language models did in games that others recorded.
 
     llm-coop import coopeval CoopEval/data/main_study -o runs/coopeval            # the records: see the page
-    python -m llm_coop_envs.benchmarks.doc_pages.evidence record runs/coopeval    # into evidence.json
+    llm-coop import emergent_collusion emergent_collusion/logs -o runs/emergent
+    python -m llm_coop_envs.benchmarks.doc_pages.evidence record runs/coopeval runs/emergent    # into evidence.json
     python -m llm_coop_envs.benchmarks.doc_pages.evidence > docs/evidence.md
 
 A test compares the page with what this prints.
@@ -19,12 +20,14 @@ from typing import Any
 
 from llm_coop_envs.benchmarks.doc_pages.markdown import fill_template, table
 from llm_coop_envs.errors import RunError
+from llm_coop_envs.measures.synthetic_worlds import RULE
 from llm_coop_envs.policies import kinds
 from llm_coop_envs.runs.folder import Run, open_run
 from llm_coop_envs.runs.tables import EpisodeTables, read_episodes
 from llm_coop_envs.runs.verify import verify_run
 from llm_coop_envs.statistics.comparison import Comparison, cluster_means, holm
-from llm_coop_envs.statistics.intervals import share_interval
+from llm_coop_envs.statistics.intervals import Interval, mean_interval, share_interval
+from llm_coop_envs.util.references import load
 from llm_coop_envs.version import __version__
 
 RECORD = Path(__file__).with_name("evidence.json")
@@ -36,21 +39,72 @@ Cell = list[float | None]
 
 
 def record(folder: Path) -> dict[str, Any]:
-    """Summarise an imported run that was verified.
+    """Summarise an imported run of dilemmas that was verified.
 
     Raises:
         RunError: it is no imported run, or `llm-coop verify` finds a fault.
     """
+    run = _open(folder)
+    episodes: dict[str, list[EpisodeTables]] = {}
+    for episode in read_episodes(run):
+        if MEASURE in episode.metrics:
+            episodes.setdefault(episode.condition.title, []).append(episode)
+    return {
+        **_mark(run),
+        "shares": {title: _share(own) for title, own in episodes.items()},
+        "differences": _differences(run, episodes),
+        "models": _models({title: own for title, own in episodes.items() if title.startswith(_OF_ONE)}),
+    }
+
+
+def record_market(folder: Path) -> dict[str, Any]:
+    """Summarise an imported run of a market that was verified; the unit is the game.
+
+    Raises:
+        RunError: as for `record`.
+    """
+    run = _open(folder)
+    values: dict[str, list[float | None]] = {}
+    flags: dict[str, list[bool]] = {}
+    for episode in read_episodes(run):
+        worlds = load(episode.condition.spec.synthetic_worlds)
+        markups = [row["markup"] for row in episode.rounds]
+        rows = {"mark-up": episode.metrics["markup"], "in the first two rounds": _mean(markups[:2])}
+        rows |= {"in the last two rounds": _mean(markups[-2:]), "efficiency": episode.metrics["efficiency"]}
+        for name, value in rows.items():
+            values.setdefault(name, []).append(value)
+        for name in ("level", worlds.rule):
+            flags.setdefault(name, []).append(worlds.detectors[name].score(episode.metrics) >= RULE)
+    return {
+        **_mark(run),
+        "measures": {name: _ends(mean_interval(own)) for name, own in values.items()},
+        "flagged": {name: _ends(mean_interval(own)) for name, own in flags.items()},
+    }
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    present = [value for value in values if value is not None]
+    return math.fsum(present) / len(present) if present else None
+
+
+def _ends(interval: Interval | None) -> Cell:
+    assert interval is not None, "some game has a value"
+    return [interval.mean, interval.low, interval.high, interval.n]
+
+
+def _open(folder: Path) -> Run:
+    """An imported run without faults."""
     run = open_run(folder)
     if "imported" not in run.manifest:
         raise RunError(f"{folder}: was not imported; 'llm-coop import' makes such runs")
     faults = verify_run(folder).faults
     if faults:
         raise RunError(f"{folder}: {faults[0]}")
-    episodes: dict[str, list[EpisodeTables]] = {}
-    for episode in read_episodes(run):
-        if MEASURE in episode.metrics:
-            episodes.setdefault(episode.condition.title, []).append(episode)
+    return run
+
+
+def _mark(run: Run) -> dict[str, Any]:
+    """What was imported, when, and how far our rules agree."""
     mark = {name: run.manifest["imported"][name] for name in ("format", "by", "of", "commit")}
     return {
         **mark,
@@ -58,9 +112,6 @@ def record(folder: Path) -> dict[str, Any]:
         "date": datetime.now(timezone.utc).date().isoformat(),
         "version": __version__,
         "plays": _plays(run),
-        "shares": {title: _share(own) for title, own in episodes.items()},
-        "differences": _differences(run, episodes),
-        "models": _models({title: own for title, own in episodes.items() if title.startswith(_OF_ONE)}),
     }
 
 
@@ -143,13 +194,22 @@ def _models(episodes: Mapping[str, Sequence[EpisodeTables]]) -> dict[str, dict[s
 
 def page() -> str:
     """Return the page as Markdown: the prose, with the recorded results."""
-    recorded: dict[str, Any] = json.loads(RECORD.read_text(encoding="utf-8"))
+    both: dict[str, Any] = json.loads(RECORD.read_text(encoding="utf-8"))
+    recorded, market = both["dilemmas"], both["market"]
     shares, differences = recorded["shares"], recorded["differences"]
     mechanisms = list(dict.fromkeys(split(title)[1] for title in shares))
     games = list(dict.fromkeys(split(title)[0] for title in shares))
     compared = [name for name in mechanisms if any(split(title)[1] == name for title in differences)]
     plays = {**recorded["plays"], "all": [sum(counts) for counts in zip(*recorded["plays"].values(), strict=True)]}
+    decimals = {"efficiency": 2}
+    market_rows = [[name, *_numbers(cell, 1, decimals.get(name, 1))] for name, cell in market["measures"].items()]
+    market_rows += [[f"flagged by '{name}', %", *_numbers(cell, 100, 0)] for name, cell in market["flagged"].items()]
     parts = {
+        "MARKET": table(["measure", "mean", "95 % interval"], market_rows),
+        "market_commit": market["commit"],
+        "GAMES": str(market["measures"]["efficiency"][3]),
+        "ROUNDS": f"{math.fsum(counts[2] for counts in market['plays'].values()):,.0f}",
+        "MISSED": str(sum(counts[0] - counts[2] for counts in market["plays"].values())),
         **{name: str(recorded[name]) for name in ("by", "of", "commit", "date", "version", "files")},
         "tests": str(len(differences)),
         "PLAYS": table(
@@ -185,6 +245,12 @@ def _percent(cell: Sequence[float]) -> str:
     return f"{mean} ({low}…{high})"
 
 
+def _numbers(cell: Sequence[float], factor: float, decimals: int) -> list[str]:
+    """A mean, and the ends of its interval."""
+    mean, low, high = (f"{factor * value:.{decimals}f}" for value in cell[:3])
+    return [mean, f"{low}…{high}"]
+
+
 def _points(cell: Sequence[float] | None) -> str:
     """A difference in points with its interval and its range without one model: `+75 (60…89) 70…80`."""
     if cell is None:
@@ -197,6 +263,7 @@ def _points(cell: Sequence[float] | None) -> str:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["record"]:
-        RECORD.write_text(json.dumps(record(Path(sys.argv[2])), indent=1) + "\n", encoding="utf-8")
+        both = {"dilemmas": record(Path(sys.argv[2])), "market": record_market(Path(sys.argv[3]))}
+        RECORD.write_text(json.dumps(both, indent=1) + "\n", encoding="utf-8")
     else:
         print(page(), end="")

@@ -149,6 +149,9 @@ class MarketEnv(ScenarioEnv):
 
     Phases: `talk`, then `act`, in which sellers name an ask and buyers a bid, or pass.
 
+    Reset options: `costs` and `values` of this episode, in place of those of the settings, and for each round in `ties`
+    who goes first of equal quotes in a call market, as numbers of all seats.
+
     Choice: a price from 0 to `highest`, or none. One that is missing or illegal is none, flagged.
 
     Reward: price less cost for a seller, value less price for a buyer.
@@ -159,10 +162,10 @@ class MarketEnv(ScenarioEnv):
 
     metadata: ClassVar[dict[str, Any]] = {**ScenarioEnv.metadata, "name": "market_v0", "render_fps": 2}
     settings_type = MarketSettings
-    slots_type: ClassVar[Mapping[str, type[Slots]]] = {SELLER: SellerSlots, BUYER: BuyerSlots}
+    slots_type: ClassVar[type[Slots] | Mapping[str, type[Slots]]] = {SELLER: SellerSlots, BUYER: BuyerSlots}
     role = SELLER
     home = Path(__file__).parent
-    kept = ("limits", "quotes", "standing", "trades", "waiting", "passes", "history", "past_trades")
+    kept = ("limits", "ties", "quotes", "standing", "trades", "waiting", "passes", "history", "past_trades")
 
     def _seats(self) -> Mapping[str, int]:
         return {SELLER: self.settings.sellers, BUYER: self.settings.buyers}
@@ -177,9 +180,11 @@ class MarketEnv(ScenarioEnv):
         return {"act": {role: Number(name=name, **price) for role, name in names.items()}}
 
     def _begin(self, options: Mapping[str, Any]) -> None:
-        rules = self.settings
+        rules, costs, values = self.settings, options.get("costs"), options.get("values")
         drawn = self.np_random.uniform(0, rules.highest, self.n_players).round(2).tolist()
-        self.limits: list[float] = [*(rules.costs or drawn[: rules.sellers]), *(rules.values or drawn[rules.sellers :])]
+        costs, values = costs or rules.costs or drawn[: rules.sellers], values or rules.values or drawn[rules.sellers :]
+        self.limits: list[float] = [*costs, *values]
+        self.ties: list[list[int]] = options.get("ties", [])
         self.history: list[list[Any]] = []
         self.past_trades: list[list[Any]] = []
         self._open()
@@ -246,6 +251,7 @@ class MarketEnv(ScenarioEnv):
         self.quotes = quotes
         # Of equal prices the one that is drawn first goes first.
         drawn = self.nature("tie").permutation(self.n_players).tolist()
+        drawn = self.ties[self.round - 1] if self.ties else drawn
         named = {i: price for i in drawn if (price := quotes[i]) is not None}
         asks = {i: price for i, price in named.items() if i < sellers}
         self._trade(*matched(asks, {i - sellers: price for i, price in named.items() if i >= sellers}))

@@ -9,6 +9,7 @@ SCENARIO = Scenario(
     measures="market.metrics:MEASURES",
     scripted="market.scripted:POLICIES",
     opponent={"seller": "margin", "buyer": "truthful"},
+    importers={"emergent_collusion": "market.emergent:read_records"},
     synthetic_worlds="market.worlds:SYNTHETIC_WORLDS",
     film="round",
 )

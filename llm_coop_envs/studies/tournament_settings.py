@@ -12,7 +12,7 @@ from llm_coop_envs.studies.conditions import Condition
 from llm_coop_envs.util.base_settings import Settings
 
 #: How the measures of everybody's sum of rewards begin.
-RETURN = "return_"
+RETURN = "reward_of_"
 
 
 @dataclass(frozen=True, kw_only=True)

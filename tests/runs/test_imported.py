@@ -1,12 +1,14 @@
 """Runs of others: read, played by our rules, marked, verified; of another form a sentence. All files are made here."""
 
 import json
+import random
 import shutil
 from itertools import product
 
 import pytest
 from invoking import assert_sentence, invoke
 
+from dilemma.coopeval import read_records
 from dilemma.scenario import SCENARIO
 from llm_coop_envs.core import registry
 from llm_coop_envs.errors import LlmCoopError, RunError
@@ -17,6 +19,7 @@ from llm_coop_envs.runs.tables import read_episodes
 from llm_coop_envs.runs.verify import verify_run
 from llm_coop_envs.storage.files import pack_lines, read_lines
 from llm_coop_envs.studies.study import parse_study
+from llm_coop_envs.util.foreign import ForeignFolder
 
 AGENTS = ("acme/ant", "acme/bee")
 PD = {"type": "PrisonersDilemma", "kwargs": {"payoff_matrix": {"CC": [2, 2], "CD": [0, 3], "DC": [3, 0], "DD": [1, 1]}}}
@@ -216,3 +219,21 @@ def test_recorded_players_cannot_be_seated():
     text = "name: x\nseed: 1\nconditions: [{name: a, scenario: dilemma, policies: 'recorded:acme/ant', episodes: 1}]"
     with pytest.raises(LlmCoopError, match="was recorded by others"):
         parse_study(text, "x")
+
+
+def test_damaged_bytes_never_end_in_anything_but_a_sentence(records):
+    draw = random.Random(1)
+    paths = sorted(path for path in records.rglob("*.json*"))
+    outcomes = set()
+    for _ in range(120):
+        path = draw.choice(paths)
+        content = path.read_bytes()
+        place = draw.randrange(len(content))
+        junk = draw.choice([b"", b'"', b"[", b"{", b"9" * 30, b"-", b"null", b"\xff", b"\\ud800", b"1e999"])
+        path.write_bytes(content[:place] + junk + content[place + draw.randrange(4) :])
+        try:
+            outcomes.add(len(list(read_records(ForeignFolder(records, "coopeval")).episodes)))
+        except RunError:
+            outcomes.add("refused")
+        path.write_bytes(content)
+    assert {"refused", 66 - 24 + 8} <= outcomes

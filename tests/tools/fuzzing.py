@@ -4,10 +4,12 @@
 """
 
 import contextlib
+import importlib.util
 import json
 import random
 import re
 import resource
+import subprocess
 import sys
 import tempfile
 import time
@@ -139,7 +141,11 @@ def pack_like(draw):
 
 
 class Targets:
-    """The loaders and readers, each with what it is given."""
+    """The loaders and readers, each with what it is given.
+
+    Attributes:
+        originals: the sound bytes of those that read bytes, set by `all`.
+    """
 
     def __init__(self, folder, run, model_run):
         self.folder, self.run, self.model_run = folder, run, model_run
@@ -161,6 +167,11 @@ class Targets:
         table = next((HOME / "baselines/q_learning").rglob("*.npz")).read_bytes()
         prices = b"gpt-4o: {input: 2.5, output: 10}\nother: {input: 0, output: 0, cached_input: 0}\n"
         session = b'{"name": "0123456789abcdef", "host": "b", "pid": 1}'
+        self.originals = {
+            **{"events": events.read_bytes(), "journal": journal.read_bytes(), "study": self.study},
+            **{"pack": pack.read_bytes(), "population": PEOPLE, "prices": prices, "control": session},
+            **{"network": network, "Q table": table, "tabular": tabular},
+        }
         return {
             "run.json": (manifest_like(manifest), self.read_manifest),
             "events": (bytes_like(events.read_bytes()), lambda content: self.read_in(self.run, events, content)),
@@ -316,6 +327,18 @@ def fuzz(target, strategy, read, seconds):
     return counts, found
 
 
+def cover(name, seconds):
+    """Fuzz a loader of bytes once more, for new paths through the code; returns whether that failed."""
+    program = [sys.executable, "-W", "ignore", str(Path(__file__).with_name("covering.py")), seconds, name]
+    with tempfile.TemporaryDirectory() as place:
+        done = subprocess.run([*program, place], check=False, capture_output=True, text=True)
+    lines = re.findall(r"stat::number_of_executed_units:\s*(\d+)", done.stderr)
+    print(f"{name}, by paths: {lines[-1] if lines else 0} inputs, {'failed' if done.returncode else 'nothing found'}")
+    if done.returncode:
+        print(done.stderr[-3000:])
+    return done.returncode != 0
+
+
 def make_targets(folder):
     import damaging
 
@@ -330,7 +353,8 @@ def main(seconds, *names):
     # What asks for all memory is a failure of its own, and not the machine's end.
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     with tempfile.TemporaryDirectory() as place:
-        for name, (strategy, read) in make_targets(Path(place)).all().items():
+        targets = make_targets(Path(place))
+        for name, (strategy, read) in targets.all().items():
             if names and name not in names:
                 continue
             counts, found = fuzz(name, strategy, read, float(seconds))
@@ -338,6 +362,8 @@ def main(seconds, *names):
             for key, text in found.items():
                 print(key, text, sep="\n")
             failures += len(found)
+            if importlib.util.find_spec("atheris") and name in targets.originals:
+                failures += cover(name, seconds)
     return 1 if failures else 0
 
 

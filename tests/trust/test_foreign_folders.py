@@ -32,10 +32,21 @@ KEY = "a-key-of-the-user-0123456789"
 # argument fails here, until somebody says what it is.
 GIVEN = {
     **{"run": "RUN", "first": "RUN", "second": "RUN", "study": "STUDY", "at": 0, "arms": "ARMS", "to": "parquet"},
-    **{"at_a_time": 1, "condition": None, "seed": None},
+    **{"at_a_time": 1, "condition": None, "seed": None, "form": "coopeval", "source": "RUN", "out": "imported"},
 }
 # Commands that are given no run: names of scenarios and policies, or files that the user trusts by naming them.
-OTHERS = {"describe", "play", "evaluate", "train", "bench", "list", "population", "serve-scripted", "slurm"}
+OTHERS = {
+    "describe",
+    "play",
+    "evaluate",
+    "train",
+    "bench",
+    "list",
+    "population",
+    "serve-scripted",
+    "slurm",
+    "tournament",
+}
 # Waits for requests until it is ended; tests/page reads hostile folders through it. A window waits for its user.
 ENDLESS = {"view", "watch"}
 MORE = {
