@@ -70,7 +70,7 @@ test-lowest: | $(BIN)/python
 
 # What needs torch and stable-baselines3, which `test` leaves out: training, and the numeric view in SuperSuit.
 test-rl: $(VENV)/.rl
-	$(BIN)/python -m pytest -q tests/baselines/deep tests/integrations tests/cli/test_train_commands.py
+	$(BIN)/python -m pytest -q tests/baselines/deep tests/integrations tests/cli/test_train_commands.py tests/examples/test_notebooks.py
 
 # What needs Ray, which `test` leaves out: clusters that are started on this machine, one after the other.
 test-ray: $(VENV)/.ray

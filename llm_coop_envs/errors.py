@@ -67,11 +67,13 @@ class MissingExtra(LlmCoopError, RuntimeError):
 
     Args:
         what: what cannot be done.
-        extra: the extra that brings it.
+        extra: the extra that brings it; or several, with commas between them.
     """
 
     def __init__(self, what: str, extra: str) -> None:
-        super().__init__(f"{what} needs the extra '{extra}': pip install 'llm-coop-envs[{extra}]'")
+        names = [f"'{name}'" for name in extra.split(",")]
+        needs = f"needs the extra {names[0]}" if len(names) == 1 else f"need the extras {' and '.join(names)}"
+        super().__init__(f"{what} {needs}: pip install 'llm-coop-envs[{extra}]'")
         self.what = what
         self.extra = extra
 

@@ -7,11 +7,13 @@ such as `"sb3:runs/ppo"`. A kind is a plug-in: a module with `LABEL`, `check` an
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from llm_coop_envs.core.base_policy import Policy
-from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.errors import SettingsError, StudyError
 from llm_coop_envs.policies import scripted
 
 if TYPE_CHECKING:
@@ -31,6 +33,9 @@ KINDS: Mapping[str, str] = {
     "sb3": "llm_coop_envs.baselines.deep.player",
     OWN: "llm_coop_envs.policies.custom",
 }
+
+
+_NAMED = re.compile(r"(?P<name>\S+)(?:\s+(?:@(?P<file>.+)|(?P<options>\{.*\})))?", re.DOTALL)
 
 
 class Kind(Protocol):
@@ -74,19 +79,49 @@ def parse(name: str) -> tuple[str, str]:
     return (OWN, name) if colon else ("", "")
 
 
+def read_named(text: str) -> tuple[str, dict[str, Any]]:
+    """Read `NAME`, `NAME {option: value, ...}` or `NAME @options.yaml`.
+
+    Raises:
+        StudyError: the text is none of these, or the options are no mapping.
+    """
+    from llm_coop_envs.util.yaml_source import read_yaml, read_yaml_file
+
+    match = _NAMED.fullmatch(text.strip())
+    if match is None:
+        raise StudyError(f"'{text}': must be a policy's name, with options as in 'grim_trigger {{tolerance: 0.1}}'")
+    if match["file"]:
+        _, node = read_yaml_file(Path(match["file"]).expanduser())
+        return match["name"], {key: value.plain() for key, value in node.mapping().items()}
+    if not match["options"]:
+        return match["name"], {}
+    try:
+        fields = read_yaml(match["options"], f"'{text}'").mapping()
+        return match["name"], {key: value.plain() for key, value in fields.items()}
+    except StudyError as error:  # without the lines that it names: there is no file
+        raise StudyError(re.sub(r", line \d+| \(first on line \d+\)", "", str(error))) from error
+
+
 def make(name: str, **options: Any) -> Policy:
     """Make a policy.
 
     Args:
         name: `"bertrand/grim_trigger"` or another scripted policy (`scripted.describe`), `"llm:MODEL"`,
             `"q_learning:calvano"`, `"tabular:kbc"`, `"sb3:runs/ppo"` or another trained network, `"human"`, or
-            `"module:Class"`, a class of your own.
+            `"module:Class"`, a class of your own. Options may follow as on the command line:
+            `"llm:llama3.1 {base_url: http://127.0.0.1:11434/v1}"`.
         **options: the policy's options. A language model takes settings (`LLMSettings.build`), its address (`base_url`
             and other fields of `Endpoint`), and `folder`, where its answers are stored.
 
     Raises:
         LlmCoopError: there is no such policy, or it refuses the options.
     """
+    if _NAMED.fullmatch(name.strip()):  # else it is a path with blanks
+        name, written = read_named(name)
+        twice = sorted(written.keys() & options.keys())
+        if twice:
+            raise SettingsError(twice[0], options[twice[0]], "is given twice, behind the name and by keyword")
+        options = {**written, **options}
     kind, argument = parse(name)
     if kind:
         return find_kind(kind).make("", argument, options)

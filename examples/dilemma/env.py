@@ -207,7 +207,7 @@ class DilemmaEnv(ScenarioEnv):
 
     Reward: the payoff of the round.
 
-    Events: `round`: `actions` (by number) and `payoffs`.
+    Events: `round`: `actions` (by number) and `payoffs`; in groups also the number of the `game` that each one plays.
     """
 
     metadata: ClassVar[dict[str, Any]] = {**ScenarioEnv.metadata, "name": "dilemma_v0", "render_fps": 2}
@@ -257,7 +257,9 @@ class DilemmaEnv(ScenarioEnv):
         self._rewards += payoffs
         self.history = [*self.history, [self.round, actions, payoffs, [list(group) for group in self.groups]]]
         if self.record:
-            self.emit("round", actions=actions, payoffs=payoffs)
+            game = {i: k for k, group in enumerate(self.groups) for i in group}
+            grouped = {"game": [game[i] for i in range(self.n_players)]} if self.settings.group_size else {}
+            self.emit("round", actions=actions, payoffs=payoffs, **grouped)
 
     def _features(self) -> NDArray[np.float32]:
         shared = np.full(self.n_players, self.round / self.settings.rounds)

@@ -66,11 +66,10 @@ def bench_command(
     from llm_coop_envs.cli.run import play_out
     from llm_coop_envs.runs.folder import make_run, open_run
     from llm_coop_envs.runs.manifest import describe_models
+    from llm_coop_envs.runs.runner import check_libraries
     from llm_coop_envs.storage.folder import MANIFEST, chosen_folder
-    from llm_coop_envs.storage.parquet import need_arrow
 
     trust_program()
-    need_arrow()
     if suite_version not in (None, VERSION):
         fail(f"--suite-version {suite_version}: this program has version {VERSION} of the suite and no other")
     models = options.model or []
@@ -113,6 +112,7 @@ def bench_command(
         note(f"{folder}: was begun with other code for the analysis than this program's")
         registration = begun
     access = options.access()
+    check_libraries(suite.study, access)
     if suite.study.models:
         access.check(access.endpoints(suite.study))
     with chosen_folder(folder, NAME) as folder:

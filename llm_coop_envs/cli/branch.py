@@ -35,14 +35,14 @@ def branch_command(
 ) -> None:
     """Continue a run's episodes from one round on in several ways; what they share is not asked twice."""
     from llm_coop_envs.runs.branch import begin_branch, plan_branch
+    from llm_coop_envs.runs.runner import check_libraries
     from llm_coop_envs.storage.folder import chosen_folder
-    from llm_coop_envs.storage.parquet import need_arrow
 
-    need_arrow()
     options.trust(arms.expanduser().absolute().parent)
     reached = options.base_url is None
     plan = plan_branch(run.expanduser(), at, arms.expanduser(), options.study, reached=reached)
     access = options.access()
+    check_libraries(plan.study, access)
     if plan.study.models:
         access.check(access.endpoints(plan.study))
     with chosen_folder(out, plan.study.name) as folder:

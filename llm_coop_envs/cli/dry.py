@@ -1,4 +1,4 @@
-"""`llm-coop run --dry`: one episode to look at, with nothing paid and nothing written."""
+"""`llm-coop run --dry`: an episode and every condition's prompt to look at; nothing is paid or written."""
 
 from __future__ import annotations
 
@@ -9,20 +9,74 @@ from dataclasses import replace
 
 from llm_coop_envs.cli.transcript import quoted
 from llm_coop_envs.core.env import ScenarioEnv
+from llm_coop_envs.errors import MissingExtra
 from llm_coop_envs.policies.llm.asking.estimate import DryChat
 from llm_coop_envs.policies.llm.chat import ChatReply, ChatRequest, RequestKey
 from llm_coop_envs.policies.llm.testing.answers import scripted_answer
 from llm_coop_envs.runs.episode import play_episode
+from llm_coop_envs.studies.conditions import Condition
 from llm_coop_envs.studies.study import Study
 
 
-def show_episode(study: Study, say: Callable[[str], None]) -> None:
-    """Play a study's first episode and say what is asked and done in it; a language model's answers are scripted.
+def show_study(study: Study, say: Callable[[str], None]) -> None:
+    """Say what is asked and done in a study's first episode, then the first prompt of every other condition.
+
+    A language model's answers are scripted. In a condition without a model the first player's text takes the place of
+    the prompt.
 
     Args:
-        study: the study; its first condition is played with its first seed.
+        study: the study; conditions are played with their first seed.
         say: is told each prompt with its answer, message, choice and settled round, in order.
     """
+    first, *others = study.conditions
+    shown = {_first_prompt(study, first): first.name}
+    _show_episode(study, say)
+    for condition in others:
+        prompt = _first_prompt(study, condition)
+        if prompt in shown:
+            say(f"Condition {condition.name} begins with the same words as {shown[prompt]}.\n")
+        else:
+            shown[prompt] = condition.name
+            say(f"Condition {condition.name}, seed {condition.seeds[0]}: the first prompt.\n{prompt}\n")
+
+
+def _first_prompt(study: Study, condition: Condition) -> str:
+    """What is asked first in a condition, and whom."""
+    if condition.asks_a_model:
+        try:
+            asyncio.run(play_episode(study.seed, replace(condition, after=None), condition.seeds[0], _First()))
+        except _Asked as asked:
+            return str(asked)
+        except MissingExtra as error:
+            return f"Not shown: {error}"
+    env = condition.spec.environment(**condition.settings)
+    env.begin(seed=condition.seeds[0])
+    observations, _ = env.look(on_turn=True)
+    agent = next(iter(observations))
+    return f"{agent} reads:\n{quoted(observations[agent]['text'])}"
+
+
+def _prompt_text(key: RequestKey, request: ChatRequest) -> str:
+    prompts = [f"{message.role}:\n{quoted(message.content)}" for message in request.messages]
+    return "\n".join([f"{key.agent} is asked ({key.call}):", *prompts])
+
+
+class _Asked(BaseException):
+    """Ends an episode at its first question; no policy takes it for a failed answer."""
+
+
+class _First(DryChat):
+    """Raises the first question."""
+
+    def __init__(self) -> None:
+        super().__init__(scripted_answer, lambda model: None)
+
+    async def ask(self, key: RequestKey, request: ChatRequest) -> ChatReply:
+        """Raise it."""
+        raise _Asked(_prompt_text(key, request))
+
+
+def _show_episode(study: Study, say: Callable[[str], None]) -> None:
     condition = replace(study.conditions[0], after=None)
     events_shown = 0
 
@@ -55,7 +109,6 @@ class _Shown(DryChat):
     async def ask(self, key: RequestKey, request: ChatRequest) -> ChatReply:
         """Answer, and say both."""
         reply = await super().ask(key, request)
-        prompts = [f"{message.role}:\n{quoted(message.content)}" for message in request.messages]
-        self._say("\n".join([f"{key.agent} is asked ({key.call}):", *prompts, "answered by script, not by a model:"]))
+        self._say(f"{_prompt_text(key, request)}\nanswered by script, not by a model:")
         self._say(f"{quoted(reply.text)}\n")
         return reply

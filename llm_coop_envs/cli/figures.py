@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -52,14 +53,18 @@ def figures_command(
 ) -> None:
     """Draw a run's figures, each beside the published values where there are any."""
     from llm_coop_envs.errors import SettingsError
+    from llm_coop_envs.render.charts.style import need_matplotlib
     from llm_coop_envs.reports.embedding import embed_with_model
     from llm_coop_envs.reports.figures import draw_figures, known_figures
     from llm_coop_envs.runs.progress import working
+    from llm_coop_envs.util.extras import need, need_all
 
     if base_url is not None and embedding is None:
         raise SettingsError("base-url", base_url, "says where an embedding model is; name it with --embedding")
     where = None if out is None else out.expanduser()
     check_target(where)
+    if embedding is not None:
+        need_all(need_matplotlib, partial(need, "openai", "embedding texts with a model", "openai"))
     with working("Reading the episodes and drawing"):
         drawn = draw_figures(
             run.expanduser(),

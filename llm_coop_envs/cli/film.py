@@ -35,8 +35,12 @@ def film_command(
     colour: Annotated[str, typer.Option("--colour", help="What people's colours mean: target or persona.")] = "target",
 ) -> None:
     """Film a recorded episode, without playing it again."""
-    from llm_coop_envs.core.registry import scenario_of
     from llm_coop_envs.render.film import Film, form_of, need_ffmpeg, write_film
+
+    out = out.expanduser()
+    form = form_of(out)
+    need_ffmpeg()  # before pygame, which the same extra brings
+    from llm_coop_envs.core.registry import scenario_of
     from llm_coop_envs.render.scenes.from_events import frames
     from llm_coop_envs.render.screen.canvas import View
     from llm_coop_envs.render.screen.draw import frame, picture_of
@@ -44,9 +48,6 @@ def film_command(
     from llm_coop_envs.runs.recorded import read_recording
     from llm_coop_envs.storage.files import atomic_path
 
-    out = out.expanduser()
-    form = form_of(out)
-    need_ffmpeg()
     Film(fps=fps, per=per or "step", scale=scale, colour=colour)
     recording = read_recording(run.expanduser(), condition, seed)
     scenes = frames(recording.events, per=per or scenario_of(recording.events[0]["scenario"]).film)

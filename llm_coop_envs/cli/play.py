@@ -51,18 +51,21 @@ def play_command(
 ) -> None:
     """Take a seat beside scripted rules, learners or language models; the game is recorded as a run."""
     from llm_coop_envs.runs.human_game import plan_game, play_game
+    from llm_coop_envs.runs.model_access import ModelAccess
     from llm_coop_envs.runs.progress import waiting, working
+    from llm_coop_envs.runs.runner import check_libraries
     from llm_coop_envs.storage.folder import chosen_folder
-    from llm_coop_envs.storage.parquet import need_arrow
+    from llm_coop_envs.util.extras import need
     from llm_coop_envs.util.values import read_pairs
 
     trust_program()
-    need_arrow()
     with contextlib.suppress(ImportError):
         import readline  # noqa: F401  # lines can be edited then
     settings = read_pairs("--set", changed or ())
     with working("Setting up the game"):
         game = plan_game(scenario, seats=seat or seats, others=others, preset=preset, settings=settings, seed=seed)
+    window = [] if terminal else [functools.partial(need, "pygame", "a window", "render")]
+    check_libraries(game.study, ModelAccess(), *window)
     command = f"llm-coop play {scenario}"
     with contextlib.ExitStack() as resources:
         chosen = chosen_folder(out, game.study.name)

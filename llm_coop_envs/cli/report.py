@@ -33,14 +33,14 @@ def report_command(
     ] = 0.05,
 ) -> None:
     """Write a run's report, one HTML page that holds everything, and its figures as PNG files; say what it answers."""
-    from llm_coop_envs.reports.build import write_report_with_answers
+    from llm_coop_envs.reports.build import write_report
     from llm_coop_envs.reports.headline import answer_lines
     from llm_coop_envs.runs.progress import working
 
     where = None if out is None else out.expanduser()
     check_target(where)
     with working("Reading the episodes and drawing"):
-        page, answers = write_report_with_answers(run.expanduser(), where, partial=partial, invalid_above=invalid_above)
-    for line in answer_lines(answers):
+        page = write_report(run.expanduser(), where, partial=partial, invalid_above=invalid_above)
+    for line in answer_lines(page.answers):
         typer.echo(line)
     typer.echo(f"Report: {page}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -61,14 +62,17 @@ def run_command(
     ] = None,
     dry: Annotated[
         bool,
-        option("Show the prompts and actions of one episode, with scripted answers; nothing is paid or kept.", "--dry"),
+        option(
+            "Show one episode, with scripted answers, and a prompt of each condition; nothing is paid or kept.", "--dry"
+        ),
     ] = False,
 ) -> None:
     """Play a study: all its conditions with all their seeds."""
     from llm_coop_envs.runs.folder import open_run, study_of
+    from llm_coop_envs.runs.runner import check_libraries
     from llm_coop_envs.storage.folder import MANIFEST, chosen_folder
-    from llm_coop_envs.storage.parquet import need_arrow
     from llm_coop_envs.studies.study import load_study, shipped_studies
+    from llm_coop_envs.util.extras import need
 
     if ray is not None:
         for flag, value in (("--limit", limit), ("--part", options.part), ("--replay", options.replay)):
@@ -101,12 +105,12 @@ def run_command(
         for condition in plan.conditions:  # what may not be loaded is told before anything is played
             condition.spec.environment(**condition.settings)
     if dry:
-        from llm_coop_envs.cli.dry import show_episode
+        from llm_coop_envs.cli.dry import show_study
 
-        show_episode(plan, typer.echo)
+        show_study(plan, typer.echo)
         note("This was a dry run: no model was asked, and nothing was written.")
         return
-    need_arrow()
+    check_libraries(plan, options.access(), *([] if ray is None else [partial(need, "ray", f"--ray {ray}", "ray")]))
     if plan.models and not options.reduced:
         _warn(plan)
     replay = options.replay

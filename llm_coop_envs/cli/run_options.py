@@ -72,8 +72,8 @@ class RunOptions:
     model: Annotated[
         list[str] | None,
         option(
-            "The model of --policy llm, such as openai/gpt-4o-mini. Given again: each plays all, and each two meet in "
-            "the conditions that say so.",
+            "The model of --policy llm, such as openai/gpt-4o-mini; alone it plays all seats. Given again: each plays "
+            "all, and each two meet in the conditions that say so.",
             panel=_MODELS,
         ),
     ] = None
@@ -220,7 +220,7 @@ class RunOptions:
 
         players = [player for text in self.policy or () for player in self._name_models(read_player(text))]
         waiting = any(seat.awaits in (GIVEN_MODEL, *GIVEN_MODELS) for seat in study.optional)
-        if not self.policy and not self.seat and self.model and waiting:
+        if not self.policy and not self.seat and self.model and (waiting or not study.models):
             players = self._name_models(GivenPlayer(name=KIND, options={}))
         seats = [
             (pattern, named)

@@ -38,7 +38,7 @@ def table_command(
 ) -> None:
     """Write a table of a run's report for a paper, with notes, or list the tables."""
     from llm_coop_envs.errors import SettingsError
-    from llm_coop_envs.reports.paper_tables import FORMS, write_table
+    from llm_coop_envs.reports.paper_tables import FORMS, need_form, write_table
     from llm_coop_envs.reports.run_tables import find_table, name_tables
     from llm_coop_envs.runs.folder import open_run
     from llm_coop_envs.runs.progress import working
@@ -52,6 +52,7 @@ def table_command(
     if form == "docx" and path is None:
         raise SettingsError("to", form, "is no text that a terminal could show; say with -o where to write it")
     check_target(None if path is None else path.parent)
+    need_form(form)
     study_run = open_run(run.expanduser())
     with working("Reading the episodes"):
         tables = name_tables(study_run)

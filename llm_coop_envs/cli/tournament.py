@@ -50,8 +50,8 @@ def tournament_command(
     limit: Annotated[int | None, option("Play at most this many episodes now.", "--limit", min=1)] = None,
 ) -> None:
     """Let every line-up of some policies play, and say who does best: payoffs, best replies, selection, ratings."""
+    from llm_coop_envs.runs.runner import check_libraries
     from llm_coop_envs.storage.folder import chosen_folder
-    from llm_coop_envs.storage.parquet import need_arrow
     from llm_coop_envs.studies.tournament_settings import TournamentSettings, read_shares
     from llm_coop_envs.studies.tournaments import plan_tournament
     from llm_coop_envs.util.values import read_pairs
@@ -70,6 +70,7 @@ def tournament_command(
         episodes=options.episodes or 5,
         seed=options.seed or 0,
     )
-    need_arrow()
+    study = options.study(plan)
+    check_libraries(study, options.access())
     with chosen_folder(out, plan.name) as folder:
-        play_out(options.study(plan), folder, options, ["llm-coop", "run", str(folder)], workers=workers, limit=limit)
+        play_out(study, folder, options, ["llm-coop", "run", str(folder)], workers=workers, limit=limit)

@@ -40,6 +40,7 @@ from llm_coop_envs.treatments.listeners import NEWS, load_news
 from llm_coop_envs.treatments.presence import ADDRESS, LEFT, MOST_NAMED, load_address, load_left
 from llm_coop_envs.treatments.regulator import PHASES, REPORT, SEAT
 from llm_coop_envs.treatments.regulator_slots import NOTICE, REGULATOR, RegulatorSlots, load_regulation
+from llm_coop_envs.util.showing import call_text
 
 # The longest texts, in characters: what the sentences of a wording come to, one number or name in a list, and one
 # message beside its words, of which each may be escaped (`\u0000`).
@@ -290,6 +291,19 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
         doing = "over" if self.over else self.phase
         return f"{self.metadata['name']}, round {self.round}, step {self.cycles}: {doing}\n{self._picture()}"
 
+    def __repr__(self) -> str:
+        """How it was made, and how far its episode is."""
+        given = {
+            name: value
+            for name, value in getattr(self, "_ezpickle_kwargs", {}).items()
+            if value or name not in ("preset", "render_mode", "max_cycles", "record")
+        }
+        made = call_text(self.metadata["name"], given)
+        if not getattr(self, "_started", False):
+            return f"{made}\nnot begun: reset() begins an episode"
+        doing = "over" if self.over else f"{self.phase}, {int(self.alive.sum())} of {self.n_players} play"
+        return f"{made}\nround {self.round}, step {self.cycles}: {doing}"
+
     def _repr_png_(self) -> bytes | None:
         """What a notebook shows: the situation as a picture, once the episode has begun, where pygame is installed."""
         if not self._started or find_spec("pygame") is None:
@@ -301,7 +315,7 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
         """What a notebook shows where there is no picture: the situation in words, escaped."""
         if self._started and find_spec("pygame") is not None:
             return None
-        return f"<pre>{escape(self._in_words() if self._started else f'{self.name}: call reset() to begin')}</pre>"
+        return f"<pre>{escape(self._in_words() if self._started else repr(self))}</pre>"
 
     def close(self) -> None:
         """Close the window, if there is one. May be called any number of times."""

@@ -39,8 +39,8 @@ from llm_coop_envs.util.quoting import quoted
 _BETWEEN = re.compile(r"\s*(?:[,;>\n]|\band\b|\bund\b)\s*", re.IGNORECASE)
 # "- a", "1. a"
 _BULLET = re.compile(r"^(?:[-*\u2022]\s*|\d{1,3}[.)]\s+)")
-# "stay: 70 %", "70% stay", "70"
-_SHARE = re.compile(r"(?:(?P<name>.*?\S)\s*[:=]?\s*)??(?P<number>\d+(?:\.\d+)?)\s*%?(?:\s*(?P<behind>[^\d%].*))?")
+# "stay: 70 %", "70% stay", "70"; where options are numbers, too, as "5: 70 %"
+_SHARE = re.compile(r"(?:(?P<name>.*?\S)\s*[:=]?\s*)??(?P<number>\d+(?:\.\d+)?)\s*%?(?:\s*(?P<behind>[^\d%:=\s].*))?")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,7 +143,7 @@ class Shares(Question):
         parts = [part for part in re.split(r"[,;\n]", text) if part.strip()]
         matches = [_SHARE.fullmatch(_BULLET.sub("", part.strip())) for part in parts]
         read = [(match["name"] or match["behind"], match["number"]) for match in matches if match]
-        if len(read) < len(parts) or not read:
+        if len(read) < len(parts) or not read or (len(read) == 1 and not read[0][0]):
             return text
         names = [name for name, _ in read if name]
         return (

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llm_coop_envs.errors import SettingsError
-from llm_coop_envs.interface.moves import Parts, Several, Shares
+from llm_coop_envs.interface.moves import Parts, Several, Shares, describe_move
 from llm_coop_envs.interface.question import Number, Option, Options, Question
 from llm_coop_envs.mechanisms.settings import (
     APPROVAL,
@@ -168,7 +168,9 @@ class Institution:
             self.elected = self._winner(counts, len(who), rng)
             if self.elected is None:
                 return {"elected": None, "approvals": counts}
-            return {"elected": self.names[self.elected], "approvals": counts, "terms": self.proposals[self.elected]}
+            terms = self.proposals[self.elected]
+            words = describe_move(self.questions[PROPOSE], terms)
+            return {"elected": self.names[self.elected], "approvals": counts, "terms": terms, "words": words}
         chosen = [i for i, move in zip(who, moves.tolist(), strict=True) if move]
         if phase == SIGN:
             self.signers = chosen

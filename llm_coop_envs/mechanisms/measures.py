@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from llm_coop_envs.interface.hooks import Event
+from llm_coop_envs.interface.wording import listed
 from llm_coop_envs.mechanisms.settings import CONTRACTING, DELEGATE, MEDIATION, SIGN, VOTE
 from llm_coop_envs.statistics.intervals import FROM_0, SHARE, Range
+from llm_coop_envs.util.digits import six_digits
 
 MECHANISM_MEASURES: Mapping[str, str] = {
     "elected": "Share of elections in which a mediator or contract was elected, 0 to 1.",
@@ -46,3 +48,28 @@ def mechanism_measures(events: Sequence[Event]) -> dict[str, Any]:
 
 def _mean(values: Sequence[float]) -> float | None:
     return math.fsum(values) / len(values) if values else None
+
+
+def mechanism_moments(events: Sequence[Event]) -> list[tuple[int, str]]:
+    """What a mechanism decided, as (round, words): elections, signatures, who delegates now, and payments."""
+    moments: list[tuple[int, str]] = []
+    delegating: list[str] = []
+    for event in events:
+        if event["type"] != "mechanism":
+            continue
+        words = ""
+        if event["phase"] == VOTE:
+            words = "nobody was elected"
+            if event["elected"] is not None:
+                words = f"elected: {event['elected']} ({event['words']})"
+        elif event["phase"] == SIGN:
+            words = f"signed: {listed(event['signed']) if event['signed'] else 'nobody'}"
+            words += ", in force" if event["binding"] else ", not in force"
+        elif event["phase"] == DELEGATE and event["delegated"] != delegating:
+            delegating = event["delegated"]
+            words = f"delegate now: {listed(delegating) if delegating else 'nobody'}"
+        elif any(event.get("payments", ())):
+            words = "payments: " + ", ".join(six_digits(payment) for payment in event["payments"])
+        if words:
+            moments.append((event["round"], words))
+    return moments

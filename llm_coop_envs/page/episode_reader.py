@@ -12,6 +12,7 @@ from llm_coop_envs.core.scenario import Event, Scenario
 from llm_coop_envs.errors import RunError, SceneError
 from llm_coop_envs.interface.question import Number, Options
 from llm_coop_envs.measures.process import talk_rounds, value_of
+from llm_coop_envs.mechanisms.measures import mechanism_moments
 from llm_coop_envs.mechanisms.settings import MECHANISM_PHASES
 from llm_coop_envs.render.scenes.from_events import tracker
 from llm_coop_envs.render.scenes.on_page import face_of, frame
@@ -202,7 +203,7 @@ class EpisodeReader:
             self._kept.append(event)
 
     def _moments(self) -> list[dict[str, Any]]:
-        moments: list[tuple[int, str]] = []
+        moments = mechanism_moments(self._kept)
         if self._end is not None and self._face.moments is not None:
             moments += self._face.moments(self._kept)
         if self._questions and self._spoken and not self._large and len(self._index) <= _TALK_READ:
@@ -211,7 +212,7 @@ class EpisodeReader:
                     value, speakers = talk_round.agreement
                     moments.append((talk_round.number, f"first agreement: {len(speakers)} said and chose {value:g}"))
                     break
-        return [{"round": number, "text": text} for number, text in sorted(moments)]
+        return [{"round": number, "text": text} for number, text in sorted(moments, key=lambda moment: moment[0])]
 
 
 def _sound(text: str) -> str:

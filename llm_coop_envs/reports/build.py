@@ -14,7 +14,7 @@ import jinja2
 
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.render.charts.style import need_matplotlib, plotted
-from llm_coop_envs.reports.answer_parts import Answer
+from llm_coop_envs.reports.answer_parts import SCRIPTED, Answer
 from llm_coop_envs.reports.answers import AnswersSection
 from llm_coop_envs.reports.citation import Paper, entries
 from llm_coop_envs.reports.contrast_tables import contrast_tables
@@ -37,7 +37,7 @@ from llm_coop_envs.reports.page_parts import ReportTable, count_text
 from llm_coop_envs.reports.published_measures import published_tables
 from llm_coop_envs.reports.run_sections import read_run
 from llm_coop_envs.reports.section import Drawing, ScenarioSection
-from llm_coop_envs.reports.small_picture import small_picture
+from llm_coop_envs.reports.small_picture import picture_alone, small_picture
 from llm_coop_envs.reports.tournament import read_tournament, tournament_drawings, tournament_tables
 from llm_coop_envs.runs.branch import BRANCH
 from llm_coop_envs.runs.failures import count_there
@@ -46,6 +46,7 @@ from llm_coop_envs.storage.files import write_whole
 from llm_coop_envs.studies.families import Primary
 from llm_coop_envs.util.invalid import INVALID_ABOVE
 from llm_coop_envs.util.paths import StrPath
+from llm_coop_envs.util.showing import Summary
 
 #: The answers that the first screen shows with a picture each; others open.
 MOST_CARDS = 4
@@ -53,18 +54,38 @@ PAGE, CITATION, ANSWERS = "index.html", "citation.bib", "answers"
 T = TypeVar("T")
 
 
+class Report(type(Path())):  # type: ignore[misc]  # Path itself has no subclasses before Python 3.12
+    """The path of a report's page, which shows the answers on its first screen.
+
+    Attributes:
+        answers: the answers.
+    """
+
+    answers: Sequence[Answer] = ()
+
+    def __repr__(self) -> str:
+        """The path and the answers, in at most twelve lines; folders above it have no answers."""
+        return self._summary().text() if self.answers else repr(Path(self))
+
+    def _repr_html_(self) -> str | None:
+        """The answers in a notebook, the first ones with their pictures."""
+        if not self.answers:
+            return None
+        return self._summary().html() + "".join(map(picture_alone, self.answers[:MOST_CARDS]))
+
+    def _summary(self) -> Summary:
+        return Summary(
+            title=f"Report: {self}",
+            facts=[SCRIPTED] if self.answers and all(answer.scripted for answer in self.answers) else [],
+            head=("comparison", "what it comes to", "answer"),
+            rows=[(answer.topic, answer.verdict, answer.sentence) for answer in self.answers],
+            many="answers",
+        )
+
+
 def write_report(
     folder: StrPath, out: StrPath | None = None, *, partial: bool = False, invalid_above: float = INVALID_ABOVE
-) -> Path:
-    """Write the report on a run; as `write_report_with_answers`, which also returns its answers."""
-    return write_report_with_answers(
-        Path(folder), None if out is None else Path(out), partial=partial, invalid_above=invalid_above
-    )[0]
-
-
-def write_report_with_answers(
-    folder: StrPath, out: StrPath | None = None, *, partial: bool = False, invalid_above: float = INVALID_ABOVE
-) -> tuple[Path, list[Answer]]:
+) -> Report:
     """Write the report on a run.
 
     Args:
@@ -75,7 +96,7 @@ def write_report_with_answers(
             which a condition is marked invalid.
 
     Returns:
-        The path of the page, and the answers on its first screen.
+        The path of the page, with the answers on its first screen.
 
     Raises:
         RunError: there is no run, it is not complete, it is damaged, or nothing can be written.
@@ -118,7 +139,8 @@ def write_report_with_answers(
     files[CITATION] = "\n\n".join([*citations, ""]).encode()
     for name, content in files.items():
         write_whole(out / name, content)
-    page = out / PAGE
+    page = Report(out / PAGE)
+    page.answers = headline
     html = _render_page(
         run,
         sections,
@@ -132,7 +154,7 @@ def write_report_with_answers(
         faults=[*run.program_changes(), *changed],
     )
     write_whole(page, html.encode())
-    return page, headline
+    return page
 
 
 def _flatten(groups: Mapping[str, Iterable[T]]) -> list[T]:

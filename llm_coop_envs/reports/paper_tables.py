@@ -138,13 +138,23 @@ def _with_minus(text: str) -> str:
     return _MINUS.sub("\N{MINUS SIGN}", text)
 
 
+def need_form(form: str) -> Any:
+    """The library that writes a form of tables; `None` if it takes none.
+
+    Raises:
+        MissingExtra: it is not installed.
+    """
+    library = {"latex": ("pylatexenc.latexencode", "a table in LaTeX"), "docx": ("docx", "a table as a Word document")}
+    return need(*library[form], "tables") if form in library else None
+
+
 def write_latex(table: PaperTable) -> bytes:
     """A table for LaTeX with booktabs, for `input`.
 
     Raises:
         MissingExtra: pylatexenc is not installed.
     """
-    latexencode = need("pylatexenc.latexencode", "a table in LaTeX", "tables")
+    latexencode = need_form("latex")
     encoder = latexencode.UnicodeToLatexEncoder(unknown_char_policy="keep", unknown_char_warning=False)
 
     def escape(text: str) -> str:
@@ -241,7 +251,7 @@ def write_docx(table: PaperTable) -> bytes:
     Raises:
         MissingExtra: python-docx is not installed.
     """
-    docx = need("docx", "a table as a Word document", "tables")
+    docx = need_form("docx")
     document: Document = docx.Document()
     document.add_paragraph(table.title, style="Caption")
     _fill_docx(document.add_table(rows=0, cols=len(table.head)), table)

@@ -5,14 +5,16 @@ It is SVG with attributes alone, so that it stands in a page that allows no styl
 
 from __future__ import annotations
 
+import base64
 import math
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 from xml.etree.ElementTree import Element, SubElement, tostring
 
 from llm_coop_envs.core.scenario import PER_CENT
-from llm_coop_envs.reports.answer_parts import Answer, ArmValues
+from llm_coop_envs.reports.answer_parts import Answer, ArmValues, capitalise
 from llm_coop_envs.reports.page_parts import decimals_for, fixed
 from llm_coop_envs.reports.played import shorten
 
@@ -24,6 +26,12 @@ MOST_DOTS, MOST_JOINED = 400, 200
 #: The most arms in a picture.
 MOST_ARMS = 8
 _TITLE, _TITLE_OF_MANY = 17, 20
+# What the report's page says in its style sheet.
+_STYLE = (
+    "svg { background: #fff; font: 11.5px system-ui, sans-serif } .faint { fill: #5c6570 } line { stroke-width: 1 } "
+    ".pair { stroke: #c9ced6 } .axis { stroke: #5c6570 } circle { fill-opacity: .55 } .interval { stroke-width: 2 } "
+    ".mean { stroke-width: 3 } .published { fill: #fff; stroke: #1f2328; stroke-width: 1.4 }"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,6 +90,18 @@ def small_picture(answer: Answer) -> str:
     if omitted:
         _write(picture, f"{omitted} more not drawn", 0, bottom + 16, kind="faint")
     return tostring(picture, encoding="unicode")
+
+
+def picture_alone(answer: Answer) -> str:
+    """Draw an answer as an HTML image that brings its own style, for places without that of the report's page."""
+    picture = small_picture(answer)
+    if not picture:
+        return ""
+    drawn = picture.replace("<svg ", f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" ', 1)
+    drawn = drawn.replace(">", f"><style>{_STYLE}</style>", 1)
+    data = base64.b64encode(drawn.encode()).decode()
+    text = escape(capitalise(answer.noun) + (f", {answer.unit}" if answer.unit else ""))
+    return f'<p>{text}<br><img alt="{escape(answer.sentence)}" src="data:image/svg+xml;base64,{data}"></p>'
 
 
 def _numbers(arm: ArmValues) -> list[float]:

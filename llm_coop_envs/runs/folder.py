@@ -41,6 +41,8 @@ from llm_coop_envs.util.shapes import check_shape
 if TYPE_CHECKING:
     import pandas as pd
 
+    from llm_coop_envs.util.showing import Summary
+
 EPISODE_FORMAT = 2
 #: The longest name of a condition, which is part of the names of files.
 MAX_NAME = 200
@@ -67,11 +69,19 @@ class Run(RunFolder):
             check_shape([seat[1] for seat in condition["seats"] if len(seat) == 2], [[PLAYER]], condition["name"])
         return tuple(Condition.from_json(condition) for condition in self.manifest["conditions"])
 
+    def summary(self, *more: str) -> Summary:
+        """The run as terminals and notebooks show it, with further sentences."""
+        from llm_coop_envs.runs.notebook import summarise_run
+
+        return summarise_run(self.folder, self.manifest, self.conditions, self.finished, more)
+
+    def __repr__(self) -> str:
+        """The run in at most twelve lines."""
+        return self.summary().text()
+
     def _repr_html_(self) -> str:
         """The run in a notebook."""
-        from llm_coop_envs.runs.notebook import run_html
-
-        return run_html(self.folder, self.manifest, self.conditions, self.finished())
+        return self.summary().html()
 
     @property
     def title(self) -> str:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import dataclasses
 import pickle
+import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from llm_coop_envs.core.registry import register, registered
 from llm_coop_envs.errors import LlmCoopError, RunError
@@ -56,14 +57,15 @@ def run_on_ray(
         MissingExtra: Ray is not installed.
         RunError: no cluster at the address, workers of another version, or what `run_study` raises.
     """
-    watcher, access = watcher or Watcher(), access or ModelAccess()
+    watcher, access, started = watcher or Watcher(), access or ModelAccess(), time.monotonic()
     try:
         payload = pickle.dumps((registered(), current_trust(), study, access))
     except Exception as error:  # anything that classes from outside raise
         raise RunError(f"the study cannot be given to other processes ({error}); play it without --ray") from error
     with connected(address, parts, "--ray {}") as ray, Interrupts(watcher) as interrupts:
         run = begin_run(study, folder, access)
-        missing, failed_before = run.total - len(run.finished()), mark_failures(run)
+        before, failed_before = len(run.finished()), mark_failures(run)
+        missing = run.total - before
         watcher.begin(run, missing, parts)
         context = (__version__, str(folder.absolute()), command, failed_before)
         task = ray.remote(num_cpus=1, max_retries=_LIVES)(_play_part)
@@ -76,12 +78,31 @@ def run_on_ray(
         study,
         folder,
         command=command,
-        watcher=watcher,
+        watcher=cast("Watcher", _Told(watcher)),
         access=driver_access,
         limit=0 if stopped else None,
         failed_before=failed_before,
     )
-    return dataclasses.replace(outcome, limited=False, stopped=stopped or outcome.stopped)
+    return dataclasses.replace(
+        outcome,
+        played=outcome.finished - before,
+        seconds=time.monotonic() - started,
+        limited=False,
+        stopped=stopped or outcome.stopped,
+    )
+
+
+class _Told:
+    """A watcher that knows already what is played."""
+
+    def __init__(self, watcher: Watcher) -> None:
+        self._watcher = watcher
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._watcher, name)
+
+    def begin(self, run: Run, todo: int, workers: int) -> None:
+        """Say nothing: the parts have played, and the driver writes tables."""
 
 
 def _wait(ray: Any, waiting: list[Any], run: Run, watcher: Watcher, stop: Callable[[], bool]) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from html import escape
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +31,7 @@ from llm_coop_envs.storage.files import write_whole
 from llm_coop_envs.storage.folder import COMPLETE, INTERRUPTED, MANIFEST, RUNNING, DamagedManifest
 from llm_coop_envs.storage.parquet import need_arrow
 from llm_coop_envs.studies.study import Study, check_players
+from llm_coop_envs.util.extras import need_all
 from llm_coop_envs.util.paths import StrPath
 from llm_coop_envs.util.waiting import run_coroutine
 
@@ -85,11 +86,16 @@ class Outcome:
         failed = f"; {len(self.failed)} failed" if self.failed else ""
         return STOPPED, f"stopped: {far}{failed}"
 
+    def __repr__(self) -> str:
+        """The run, with the reason why it stopped and the episodes that failed, in at most twelve lines."""
+        return self.run.summary(*self._faults()).text()
+
     def _repr_html_(self) -> str:
-        """The run in a notebook, with the reason why it stopped and the episodes that failed."""
-        return self.run._repr_html_() + "".join(
-            f"<p>{escape(sentence)}</p>" for sentence in (self.why, *self.failed.values()) if sentence
-        )
+        """The same in a notebook."""
+        return self.run.summary(*self._faults()).html()
+
+    def _faults(self) -> list[str]:
+        return [sentence for sentence in (self.why, *self.failed.values()) if sentence]
 
 
 def run_study(
@@ -136,9 +142,9 @@ def run_study(
     """
     if workers < 1:
         raise RunError(f"workers={workers}: must be 1 or more")
-    need_arrow()
     folder = Path(folder)
     access = access or ModelAccess()
+    check_libraries(study, access)
     if (folder / MANIFEST).is_file():
         with contextlib.suppress(DamagedManifest):  # it will be rebuilt
             run = open_run(folder)
@@ -158,13 +164,33 @@ def run_study(
     return outcome
 
 
+def check_libraries(study: Study, access: ModelAccess, *others: Callable[[], object]) -> None:
+    """Check that everything is installed that playing a study takes, before anything is written.
+
+    Args:
+        study: the study.
+        access: how its models are asked.
+        *others: further checks.
+
+    Raises:
+        MissingExtra: something is not; it names all extras.
+        SettingsError: a model cannot be asked so.
+    """
+    clients: list[Callable[[], object]] = []
+    if endpoints := access.endpoints(study):
+        from llm_coop_envs.policies.llm.clients import need_client
+
+        clients = [partial(need_client, endpoint) for endpoint in endpoints]
+    need_all(need_arrow, partial(check_players, study), *clients, *others)
+
+
 def begin_run(study: Study, folder: Path, access: ModelAccess) -> Run:
     """Make a study's run folder for several parts, or open the one that is there, and play nothing.
 
     Raises:
         LlmCoopError: `run_study` could not play the study there, as one of its parts.
     """
-    need_arrow()
+    check_libraries(study, access)
     session = _Runner(study, 1, "", Watcher(), access)
     check_can_share(folder)
     with claim_alone(folder):
@@ -176,7 +202,6 @@ class _Runner:
 
     def __init__(self, study: Study, workers: int, command: str, watcher: Watcher, access: ModelAccess) -> None:
         self._started = time.monotonic()
-        check_players(study)
         self._study = study
         self._workers = workers
         self._watcher = watcher

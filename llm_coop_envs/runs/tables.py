@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from llm_coop_envs.core.scenario import Event, Row
+from llm_coop_envs.errors import RunError
 from llm_coop_envs.measures.process import process_measures
 from llm_coop_envs.measures.topics import topic_rounds
 from llm_coop_envs.mechanisms.measures import mechanism_measures
@@ -158,6 +159,25 @@ def read_episode(run: Run, condition: Condition, seed: int) -> EpisodeTables:
         models=models,
         people=header.get("people", {}),
     )
+
+
+def headline_measures(run: Run, condition: str, seed: int) -> dict[str, float]:
+    """The headline measures of one finished episode that are numbers, for trackers of experiments.
+
+    Args:
+        run: the run.
+        condition: the name of its condition.
+        seed: the environment's seed.
+
+    Raises:
+        RunError: the run has no such condition, or the episode's file is missing or damaged.
+    """
+    named = [own for own in run.conditions if own.name == condition]
+    if not named:
+        raise RunError(f"{run.folder}: has no condition '{condition}'")
+    metrics = read_episode(run, named[0], seed).metrics
+    measured = {name: metrics.get(name) for name in named[0].spec.measured.headline}
+    return {name: float(value) for name, value in measured.items() if isinstance(value, int | float)}
 
 
 def _return_mean(returns: Mapping[str, float]) -> Row:

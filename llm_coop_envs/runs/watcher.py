@@ -7,7 +7,7 @@ from llm_coop_envs.util.pace import Remaining
 
 
 class Watcher:
-    """Ignores all progress of a run; subclasses show it."""
+    """Ignores all progress of a run; subclasses show it, or log it elsewhere."""
 
     def begin(self, run: Run, todo: int, workers: int) -> None:
         """Called before `todo` missing episodes are played; 0 workers mean side by side in this process."""

@@ -7,7 +7,6 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -15,7 +14,7 @@ import numpy as np
 
 from llm_coop_envs.core.policy import Seating
 from llm_coop_envs.errors import LlmCoopError, SettingsError, StudyError
-from llm_coop_envs.policies.kinds import parse
+from llm_coop_envs.policies.kinds import parse, read_named
 from llm_coop_envs.studies.conditions import (
     GIVEN,
     GIVEN_MODEL,
@@ -36,9 +35,6 @@ from llm_coop_envs.studies.players import (
 )
 from llm_coop_envs.studies.study import Study
 from llm_coop_envs.treatments.changes import EVERYONE
-from llm_coop_envs.util.yaml_source import read_yaml, read_yaml_file
-
-_PLAYER = re.compile(r"(?P<name>\S+)(?:\s+(?:@(?P<file>.+)|(?P<options>\{.*\})))?", re.DOTALL)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,19 +70,8 @@ def read_player(text: str) -> GivenPlayer:
     Raises:
         StudyError: the text is none of these, or the options are no mapping.
     """
-    match = _PLAYER.fullmatch(text.strip())
-    if match is None:
-        raise StudyError(f"'{text}': must be a policy's name, with options as in 'grim_trigger {{tolerance: 0.1}}'")
-    options: dict[str, Any] = {}
-    if match["options"]:
-        try:
-            options = {key: node.plain() for key, node in read_yaml(match["options"], f"'{text}'").mapping().items()}
-        except StudyError as error:  # without the lines that it names: there is no file
-            raise StudyError(re.sub(r", line \d+| \(first on line \d+\)", "", str(error))) from error
-    elif match["file"]:
-        _, options_node = read_yaml_file(Path(match["file"]).expanduser())
-        options = {key: node.plain() for key, node in options_node.mapping().items()}
-    return GivenPlayer(name=match["name"], options=options)
+    name, options = read_named(text)
+    return GivenPlayer(name=name, options=options)
 
 
 def read_seat(text: str) -> tuple[str, GivenPlayer]:

@@ -39,6 +39,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,9 @@ from llm_coop_envs.studies.families import Primary, comparisons, read_primary
 from llm_coop_envs.studies.players import asks_a_model, check_policy, may_learn
 from llm_coop_envs.studies.study_file import MAX_SEED, check_measures, read_conditions
 from llm_coop_envs.util.checks import suggestion
+from llm_coop_envs.util.extras import need_all
 from llm_coop_envs.util.paths import StrPath
+from llm_coop_envs.util.showing import Summary
 from llm_coop_envs.util.yaml_source import YamlNode, read_yaml, read_yaml_file, text_of
 from llm_coop_envs.version import PACKAGE_FOLDER
 
@@ -88,6 +91,28 @@ class Study:
     source: str = ""
     settles: tuple[str, ...] = ()
     primary: Primary | None = None
+
+    def summary(self) -> Summary:
+        """The study as terminals and notebooks show it."""
+        episodes = sum(len(condition.seeds) for condition in self.conditions)
+        return Summary(
+            title=f"{self.name}: {len(self.conditions)} conditions, {episodes} episodes",
+            facts=(self.description,),
+            head=("condition", "scenario", "players", "episodes"),
+            rows=[
+                [condition.name, condition.scenario, ", ".join(condition.policies), str(len(condition.seeds))]
+                for condition in self.conditions
+            ],
+            many="conditions",
+        )
+
+    def __repr__(self) -> str:
+        """The study in at most twelve lines."""
+        return self.summary().text()
+
+    def _repr_html_(self) -> str:
+        """The study in a notebook."""
+        return self.summary().html()
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -163,14 +188,22 @@ def check_players(study: Study) -> None:
     Raises:
         MissingExtra: something is not.
     """
-    for condition in study.conditions:
-        for player in condition.players:
-            try:
-                if may_learn(player.policy):
-                    check_policy(condition.scenario, player.policy, player.options)
-            except MissingExtra as error:
-                where = f"in the condition '{condition.name}' (--only plays others)"
-                raise MissingExtra(f"{error.what}, {where},", error.extra) from error
+    need_all(
+        *(
+            partial(_check_player, condition, player)
+            for condition in study.conditions
+            for player in condition.players
+            if may_learn(player.policy)
+        )
+    )
+
+
+def _check_player(condition: Condition, player: Player) -> None:
+    try:
+        check_policy(condition.scenario, player.policy, player.options)
+    except MissingExtra as error:
+        where = f"in the condition '{condition.name}' (--only plays others)"
+        raise MissingExtra(f"{error.what}, {where},", error.extra) from error
 
 
 def too_few_seeds(study: Study) -> str:

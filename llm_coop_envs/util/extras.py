@@ -3,9 +3,36 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from typing import Any
 
 from llm_coop_envs.errors import MissingExtra
+
+#: Extras that come with others.
+BROUGHT_BY = {
+    "openai": ("llm", "local", "view"),
+    "render": ("film",),
+    "sb3": ("rl",),
+    "study": ("export", "tables", "view"),
+}
+
+
+def need_all(*checks: Callable[[], object]) -> None:
+    """Make several checks, so that a user installs once.
+
+    Raises:
+        MissingExtra: one for all extras that they miss, without those that come with another one.
+    """
+    missing: dict[str, str] = {}
+    for check in checks:
+        try:
+            check()
+        except MissingExtra as error:
+            for name in error.extra.split(","):
+                missing.setdefault(name, error.what)
+    names = [name for name in missing if missing.keys().isdisjoint(BROUGHT_BY.get(name, ()))]
+    if names:
+        raise MissingExtra(" and ".join(dict.fromkeys(missing.values())), ",".join(names))
 
 
 def need(module: str, purpose: str, extra: str) -> Any:

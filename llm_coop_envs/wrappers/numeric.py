@@ -105,6 +105,10 @@ class NumericView(BaseParallelWrapper[str, Any, Any]):
         self._observation_spaces: dict[str, spaces.Space[Any]] = {}
         self._action_spaces: dict[str, spaces.Discrete | spaces.Box] = {}
 
+    def __repr__(self) -> str:
+        """The view and its environment."""
+        return f"NumericView of {self._game!r}"
+
     def observation_space(self, agent: str) -> spaces.Space[Any]:
         """A Box, or a Dict of two Boxes with `mask_in_obs`; always the same object."""
         space = self._observation_spaces.get(agent)

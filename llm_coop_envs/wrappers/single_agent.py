@@ -76,6 +76,10 @@ class SingleAgentView(gymnasium.Env[Any, Any]):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._views: tuple[dict[str, Any], dict[str, Any]] | None = None
 
+    def __repr__(self) -> str:
+        """The view, its seat and its environment."""
+        return f"SingleAgentView, {self.agent}, of {self.env!r}"
+
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Start a new episode and play to this player's first turn.
 

@@ -50,6 +50,10 @@ class TextView(BaseParallelWrapper[str, Any, Any]):
         self._action_spaces: dict[str, UnicodeText] = {}
         self._questions: dict[str, Question | None] = {}
 
+    def __repr__(self) -> str:
+        """The view and its environment."""
+        return f"TextView of {self._game!r}"
+
     def observation_space(self, agent: str) -> UnicodeText:
         """A text; always the same object."""
         return cast("UnicodeText", self._game.observation_space(agent)["text"])

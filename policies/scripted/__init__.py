@@ -64,8 +64,7 @@ def make(name: str, **options: Any) -> Policy:
             advice = suggestion(option, takes) if takes else "it takes none"
             raise SettingsError(option, value, f"is no option of {name}; {advice}")
     try:
-        inspect.signature(factory).bind(**options)
-    except TypeError as error:
+        return factory(**options)
+    except TypeError as error:  # options are missing, or of a kind that the factory cannot check
         accepted = ", ".join(inspect.signature(factory).parameters) or "none"
         raise SettingsError("policy", name, f"cannot take these options ({error}); it takes: {accepted}") from error
-    return factory(**options)

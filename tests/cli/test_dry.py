@@ -1,5 +1,8 @@
 """One episode to look at: nothing asked, nothing written."""
 
+import re
+
+import pytest
 from invoking import invoke
 from model_studies import TINY
 
@@ -22,6 +25,7 @@ def test_prompts_and_actions_are_shown_and_nothing_is_written(study_file, tmp_pa
         assert f"round {number}, firm_0 chooses " in told.stdout
         assert f"round {number} is settled: " in told.stdout
     assert "nothing was written" in told.stderr
+    assert "first prompt" not in told.stdout
     assert sorted(tmp_path.rglob("*")) == before
 
 
@@ -29,6 +33,35 @@ def test_rules_are_shown_by_what_they_do(study_file):
     told = invoke("run", study_file(TINY), "--only", "kbc", "--dry")
     assert told.stdout.count("player_2 chooses") == 2
     assert "is asked" not in told.stdout
+
+
+GRID = """\
+name: grid
+conditions:
+  - name: kbc
+    scenario: kbc
+    settings: {players: 3, session: single}
+    grid: {talk: [false, true]}
+    policies: {all: poisson}
+    seeds: [0]
+  - {name: again, scenario: kbc, settings: {players: 3, session: single, talk: false}, policies: uniform, seeds: [0]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("flags", "asked"),
+    [(["--policy", "llm:x"], r"player_\d is asked \("), ([], r"player_\d reads:\n  \| ")],
+)
+def test_each_condition_shows_its_first_prompt_and_equal_ones_are_named(study_file, flags, asked):
+    told = invoke("run", study_file(GRID), *flags, "--dry")
+    assert told.exit_code == 0, told.stderr
+    whole, _, prompt = told.stdout.partition("Condition kbc-talk-true, seed 0: the first prompt.\n")
+    assert "is settled" in whole
+    assert re.match(asked, prompt)
+    assert "is settled" not in prompt
+    assert "by script" not in prompt
+    assert prompt.rstrip().endswith("Condition again begins with the same words as kbc-talk-false.")
+    assert "Task exception" not in told.stderr
 
 
 def test_a_limit_is_no_failure_and_says_how_to_go_on(study_file, tmp_path):

@@ -198,7 +198,9 @@ def test_a_model_in_the_study_file(study_file, server, tmp_path):
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        (["--model", "scripted"], ["--model: for whom?", "--policy llm"]),
+        (["--temperature", "1"], ["--temperature: for whom?", "--policy llm"]),
+        (["--policy", "llm:claude-sonnet-4-5 {base_url: null}"], ["anthropic/claude-sonnet-4-5", "'llm'"]),
+        (["--policy", "llm:llama3.1 {base_url: null}"], ["no model of OpenAI's", "--base-url"]),
         (["--policy", "poisson", "--pack", "en-b"], ["--pack: for whom?"]),
         (["--policy", "llm"], ["which model?"]),
         (["--policy", "llm:scripted", "--temperature", "9"], ["temperature=9.0"]),
@@ -226,6 +228,14 @@ def test_what_cannot_be_is_a_sentence_before_anything_is_written(path, server, t
     url = [] if "null" in flags[1] else ["--base-url", server.base_url]
     assert_sentence(invoke("run", path, *flags, *url, "-o", tmp_path / "run"), *words)
     assert not (tmp_path / "run").exists()
+
+
+def test_a_model_alone_plays_all_seats(path, server, tmp_path):
+    for name, flags in (("short", ()), ("long", ("--policy", "llm"))):
+        done = invoke("run", path, *flags, "--model", "scripted", "--base-url", server.base_url, "-o", tmp_path / name)
+        assert done.exit_code == 0, done.stderr
+    assert contents(tmp_path / "short") == contents(tmp_path / "long")
+    assert manifest(tmp_path / "short")["given"] == manifest(tmp_path / "long")["given"]
 
 
 def test_a_log_tells_what_was_asked_so_far(path, server, tmp_path, monkeypatch):

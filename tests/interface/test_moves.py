@@ -11,7 +11,7 @@ from movers import LEGAL, MOVES, OPTIONS
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.interface.move_spaces import flat_width, from_flat, is_one_number, space_of
 from llm_coop_envs.interface.moves import Parts, Several, Shares, describe_move, longest_line
-from llm_coop_envs.interface.question import Number, Question, Unusable, Words
+from llm_coop_envs.interface.question import Number, Option, Question, Unusable, Words
 
 MORE = {phase: question for phase, question in MOVES.items() if not is_one_number(question)}
 
@@ -181,3 +181,22 @@ def test_only_options_that_are_named_stand_in():
     assert MOVES["offer"].stand_in() == {"answer": 0}
     with pytest.raises(Unusable):
         MOVES["quotes"].stand_in()
+
+
+@pytest.mark.parametrize(
+    ("text", "stated"),
+    [
+        ("5: 70, 4: 30", {"5": 70, "4": 30, "3": 0}),
+        ("5 = 100", {"5": 100, "4": 0, "3": 0}),
+        ("70 % 5, 30 % 3", None),
+        ("4", {"5": 0, "4": 100, "3": 0}),
+        ("20, 30, 50", {"5": 20, "4": 30, "3": 50}),
+    ],
+)
+def test_shares_of_options_that_are_numbers(text, stated):
+    question = Shares(options=tuple(Option(choice=k, name=name) for k, name in enumerate("543")))
+    if stated is None:  # which of two numbers is the share cannot be said
+        with pytest.raises(Unusable):
+            question.take(text)
+    else:
+        assert question.take(text) == stated

@@ -2,8 +2,11 @@
 
 import pytest
 
+from dilemma.scenario import SCENARIO as DILEMMA
 from llm_coop_envs import bertrand_v0
 from llm_coop_envs.bertrand.metrics import episode_metrics
+from llm_coop_envs.cli.description import describe
+from llm_coop_envs.core import registry
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies import play, scripted
 
@@ -87,3 +90,14 @@ def test_measures_of_the_market_are_as_ever():
 def test_what_a_market_cannot_carry_is_refused(fields, sentence):
     with pytest.raises(SettingsError, match=sentence):
         bertrand_v0.parallel_env(**{**GRID, **fields})
+
+
+@pytest.mark.parametrize(
+    ("scenario", "named"),
+    [("bertrand", {"mechanism"}), ("dilemma", {"mechanism", "group_size", "matching"}), ("kbc", set())],
+)
+def test_describe_lists_what_a_scenario_carries(scenario, named, monkeypatch):
+    monkeypatch.setattr(registry, "_registered", {})
+    registry.register(DILEMMA)
+    listed = {setting.name for setting in describe(scenario).settings}
+    assert listed & {"mechanism", "group_size", "matching"} == named

@@ -3,10 +3,13 @@
 import copy
 import json
 import warnings
+from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from hint_words import ENGLISH, GERMAN
 from llm_chats import Canned, run
+from model_studies import answering, asking
 
 from dilemma.env import DilemmaEnv, DilemmaSettings
 from dilemma.scenario import SCENARIO
@@ -15,14 +18,19 @@ from llm_coop_envs import bertrand_v0, kbc_v0
 from llm_coop_envs.core import registry
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.interface.question import Unusable
-from llm_coop_envs.mechanisms.measures import mechanism_measures
+from llm_coop_envs.mechanisms.measures import mechanism_measures, mechanism_moments
 from llm_coop_envs.policies import play, scripted
+from llm_coop_envs.runs.runner import run_study
+from llm_coop_envs.studies.seating import read_player, with_players
+from llm_coop_envs.studies.selection import select
+from llm_coop_envs.studies.study import load_study
 from llm_coop_envs.wrappers import NumericView
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
     from pettingzoo.test import parallel_api_test, parallel_seed_test
 
+FOLDER = Path(__file__).parents[2] / "examples" / "dilemma"
 PRESETS = tuple(DilemmaSettings.presets)
 DILEMMAS = tuple(preset for preset in PRESETS if preset != "matching_pennies")
 REPUTATION = {"players": 6, "group_size": 2, "matching": "random"}
@@ -94,6 +102,11 @@ def test_payments_of_a_contract_are_in_the_rewards_and_recorded():
     _, rewards, *_ = env.step({"player_0": {"choice": 0}, "player_1": {"choice": 1}})
     assert rewards == {"player_0": 2.0, "player_1": 1.0}
     assert [event["payments"] for event in env.events if "payments" in event] == [[2.0, -2.0]]
+    assert mechanism_moments(env.events) == [
+        (1, "elected: player_0 (A 0, B -2)"),
+        (1, "signed: player_0 and player_1, in force"),
+        (1, "payments: 2, -2"),
+    ]
     measures = mechanism_measures(env.events)
     assert measures == {"elected": 1.0, "approved": 0.5, "signed": 1.0, "bound": 1.0, "paid": 2.0}
 
@@ -139,12 +152,20 @@ def test_elections_come_once_or_every_period():
         votes = [event["round"] for event in env.events if event["type"] == "mechanism" and event["phase"] == "vote"]
         phases[period] = votes
     assert phases == {0: [1], 2: [1, 3]}
+    assert mechanism_moments(env.events)[:2] == [
+        (1, "elected: player_0 (with_1 B, with_2 A)"),
+        (1, "delegate now: player_0 and player_1"),
+    ]
 
 
 def test_image_scoring_shuns_defectors_and_they_alone_suffer():
     env = played("image_scoring " * 5 + "defect", mechanism="reputation", **REPUTATION)
     rounds = [event for event in env.events if event["type"] == "round"]
     groups = [event["drawn"] for event in env.events if event["type"] == "nature"]
+    assert all(
+        event["game"] == [next(k for k, pair in enumerate(matched) if i in pair) for i in range(6)]
+        for event, matched in zip(rounds, groups, strict=True)
+    )
     last = {}  # of each player's opponents in the last three rounds with the defector
     for event, matched in zip(rounds, groups, strict=True):
         for pair in matched:
@@ -341,3 +362,34 @@ def test_a_small_game_has_small_repetition():
     )
     assert small.rounds == small.mechanism.rounds == 2
     assert DilemmaSettings.from_json(settings.to_json()) == settings
+
+
+def test_the_study_of_the_dilemmas_plays_six_games_under_six_mechanisms():
+    study = load_study(FOLDER / "dilemmas.yaml")
+    arms = {one.name: one.spec.environment(**one.settings).settings for one in study.conditions}
+    kinds = {name: rules.mechanism.kind if rules.mechanism else "none" for name, rules in arms.items()}
+    games = {name.partition("-")[0] for name in arms}
+    assert len(games) == 6
+    for game in games:
+        assert {kinds[name] for name in arms if name.startswith(f"{game}-")} == set(FIELDS)
+    # The published values are of the prisoner's dilemma alone, one of each mechanism.
+    published = [entry["conditions"][0] for entry in SCENARIO.published["measures"] if entry["measure"] == "payoff"]
+    assert set(published) == {f"prisoners-{kind}" for kind in FIELDS}
+    assert all("computed" in entry["source"] for entry in SCENARIO.published["measures"])
+
+
+@pytest.mark.slow
+def test_the_study_of_the_dilemmas_is_played_with_rules_and_with_a_model(tmp_path):
+    study = load_study(FOLDER / "dilemmas.yaml")
+    folder = run_study(study, tmp_path / "rules", workers=1).run
+    rows = {arm.name: SCENARIO.episode_metrics(folder.read_events(arm.name, seed)[1]) for arm, seed in folder.episodes}
+    for name, row in rows.items():
+        game, _, kind = name.partition("-")
+        if game != "pennies":
+            assert row["cooperative"] == (0.0 if kind == "none" else 1.0), name
+    asked = with_players(select(study, reduced=True), read_player("llm:scripted"))
+    with answering() as server:
+        assert run_study(asked, tmp_path / "model", access=asking(server)).run.complete
+    answers = pq.read_table(tmp_path / "model" / "answers.parquet").to_pylist()
+    assert {row["condition"] for row in answers} == set(rows)
+    assert sum(row["fallbacks"] for row in answers) == 0

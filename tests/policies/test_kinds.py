@@ -7,7 +7,7 @@ import tempfile
 import pytest
 
 from llm_coop_envs import bertrand_v0, evacuation_v0, kbc_v0, policies
-from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.errors import LlmCoopError, SettingsError
 from llm_coop_envs.policies.llm.testing.answers import scripted_answer
 from llm_coop_envs.policies.llm.testing.server import ScriptedServer, in_thread
 from llm_coop_envs.wrappers import SingleAgentView
@@ -30,6 +30,24 @@ def test_it_plays(name, options, make):
     assert set(policies.play(make(), policies.make(name, **options), seed=0))
 
 
+def test_options_behind_the_name_are_those_of_the_command_line(tmp_path):
+    def prices(name, **options):
+        env = bertrand_v0.parallel_env(preset="team_up_linear", talk=False, rounds=9, record=True)
+        policies.play(env, policies.make(name, **options), seed=0)
+        return [event["choice"] for event in env.events if event["type"] == "choice"]
+
+    rule = "bertrand/win_continue_lose_reverse"
+    assert prices(f"{rule} {{step: 0.5}}") == prices(rule, step=0.5) != prices(rule)
+    assert prices(f"{rule} {{step: 0.5}}", spread=1) == prices(rule, step=0.5, spread=1)
+    (tmp_path / "options.yaml").write_text("step: 0.5")
+    assert prices(f"{rule} @{tmp_path / 'options.yaml'}") == prices(rule, step=0.5)
+    with pytest.raises(SettingsError, match=r"step=1: is given twice, behind the name and by keyword"):
+        policies.make(f"{rule} {{step: 0.5}}", step=1)
+    for wrong in ("{step}", "{step: 0.5", "{stap: 1}"):
+        with pytest.raises(LlmCoopError, match=r"step|stap"):
+            policies.make(f"{rule} {wrong}")
+
+
 def test_a_person_plays(monkeypatch, capsys):
     monkeypatch.setattr("builtins.input", lambda _: "7")
     env = kbc_v0.parallel_env(players=2, session="single", talk=False, record=True)
@@ -43,7 +61,7 @@ def test_a_language_model_plays_and_everything_is_closed_again(inside, monkeypat
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
 
     def play():
-        rival = policies.make("llm:scripted", base_url=server.base_url)
+        rival = policies.make(f"llm:scripted {{base_url: {server.base_url}}}")
         env = bertrand_v0.parallel_env(rounds=2, record=True)
         for _ in range(2):
             policies.play(env, {"firm_0": rival, "firm_1": policies.make("bertrand/best_reply")}, seed=0)

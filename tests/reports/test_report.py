@@ -1,5 +1,6 @@
 """The page: what stands on it, what it refuses, and that nothing said in an episode becomes part of it."""
 
+import base64
 import html
 import json
 import re
@@ -7,6 +8,7 @@ import shutil
 import subprocess
 from html.parser import HTMLParser
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -61,6 +63,21 @@ def reported(everything, tmp_path_factory):
 @pytest.fixture
 def text(reported):
     return reported.read_text(encoding="utf-8")
+
+
+def test_it_shows_its_answers_and_is_a_path(reported):
+    lines, shown = repr(reported).splitlines(), reported._repr_html_()
+    assert lines[0] == f"Report: {reported}"[:100]
+    assert len(lines) == 2 + len(reported.answers) == 5
+    assert "Scripted players" in lines[1]
+    for answer, line in zip(reported.answers, lines[2:], strict=True):
+        assert answer.verdict in line
+        assert html.escape(answer.sentence) in shown
+    pictures = [base64.b64decode(one) for one in re.findall(r"data:image/svg\+xml;base64,([^\"]+)", shown)]
+    assert [ElementTree.fromstring(one).tag for one in pictures] == ["{http://www.w3.org/2000/svg}svg"] * 3
+    assert reported == Path(reported)
+    assert repr(reported.parent).startswith("PosixPath(")  # a folder has no answers
+    assert reported.parent._repr_html_() is None
 
 
 def test_the_page_holds_everything_itself(text):

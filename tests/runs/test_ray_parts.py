@@ -44,7 +44,11 @@ def test_the_same_bytes_as_without_ray(tmp_path, study_file, workers, study):
     _, said = session.communicate(timeout=300)
     assert session.returncode == 0, said
     assert contents(tmp_path / "ray") == contents(tmp_path / "whole")
-    assert len(open_run(tmp_path / "ray").manifest["sessions"]) == workers + 1
+    run = open_run(tmp_path / "ray")
+    assert len(run.manifest["sessions"]) == workers + 1
+    assert f"{run.total} episodes; {workers} processes; run folder" in said
+    assert f"Done: {run.total} episodes in" in said
+    assert said.count("Study ") == 1
 
 
 def test_a_worker_that_is_killed_is_replaced_and_loses_no_answer(tmp_path, study_file):

@@ -35,7 +35,15 @@ GIVEN = {
     **{"at_a_time": 1, "condition": None, "seed": None, "form": "coopeval", "source": "RUN", "out": "imported"},
 }
 # Commands that are given no run: names of scenarios and policies, or files that the user trusts by naming them.
-OTHERS = {"describe", "play", "evaluate", "train", "bench", "list", "population", "serve-scripted"} | {
+OTHERS = {
+    "describe",
+    "play",
+    "evaluate",
+    "train",
+    "bench",
+    "list",
+    "population",
+    "serve-scripted",
     "slurm",
     "tournament",
 }

@@ -3,11 +3,31 @@
 No client repeats an attempt; the dispatcher does. `Endpoint` describes where a model is, `connect` makes its client.
 """
 
+from importlib.util import find_spec
+
+from llm_coop_envs.errors import MissingExtra
 from llm_coop_envs.policies.llm.chat import ChatClient
 from llm_coop_envs.policies.llm.clients.endpoint import Endpoint, Limits, Retry, check_trusted
 from llm_coop_envs.util.extras import need
 
-__all__ = ["Endpoint", "Limits", "Retry", "connect"]
+__all__ = ["Endpoint", "Limits", "Retry", "connect", "need_client"]
+
+
+def need_client(endpoint: Endpoint) -> None:
+    """Check that what asks at an endpoint is installed.
+
+    Raises:
+        MissingExtra: it is not.
+    """
+    if endpoint.is_local:
+        need("xllamacpp", f"running {endpoint.model}", "local")
+    elif endpoint.kind == "litellm":
+        for name in ("litellm", "openai", "aiohttp"):
+            if find_spec(name) is None:
+                raise MissingExtra(f"asking {endpoint.model} through litellm", "llm")
+    else:
+        for name in ("aiohttp",) if endpoint.kind == "lean" else ("openai", "aiohttp"):
+            need(name, "asking a model", "openai")
 
 
 def connect(endpoint: Endpoint) -> ChatClient:
@@ -19,8 +39,8 @@ def connect(endpoint: Endpoint) -> ChatClient:
         TrustError: a run of somebody else names its address or the variable of its key.
     """
     check_trusted(endpoint)
+    need_client(endpoint)
     if endpoint.kind == "lean":
-        need("aiohttp", "asking a model", "openai")
         from llm_coop_envs.policies.llm.clients.lean import LeanClient
 
         return LeanClient(endpoint)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import math
+import re
 from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlsplit
@@ -17,6 +18,18 @@ from llm_coop_envs.util.trust import check_address, check_key
 OPENAI_URL = "https://api.openai.com/v1"
 OPENAI_KEY = "OPENAI_API_KEY"
 OTHER_KEY = "LLM_COOP_API_KEY"
+#: Providers as litellm names them, by how their models' names begin; empty for weights that anybody may serve.
+PROVIDERS = {
+    "claude": "anthropic",
+    "gemini": "gemini",
+    "grok": "xai",
+    "deepseek": "deepseek",
+    "command": "cohere",
+    "sonar": "perplexity",
+    **dict.fromkeys(("mistral", "ministral", "magistral", "codestral", "devstral", "pixtral"), "mistral"),
+    **dict.fromkeys(("llama", "qwen", "gemma", "phi", "smollm", "mixtral", "olmo", "granite"), ""),
+}
+_FAMILY = re.compile(r"[a-z]+")
 CLIENTS = ("auto", "lean", "openai", "litellm")
 
 
@@ -125,12 +138,34 @@ class Endpoint(Settings):
         check_number(self, "timeout", 0, above=True)
         check_number(self, "wait", 0)
         check_bool(self, "stream")
+        self._check_provider()
         if self.stream and self.kind == "litellm":
             raise SettingsError("stream", True, "is not possible through litellm; use the client 'openai' or 'lean'")
         if self.key_env is not None and (not self.key_env or not self.key_env.isidentifier()):
             # The value is not shown: it may be a key, put where the variable's name belongs, and must not be logged.
             raise SettingsError(
                 "key_env", "[hidden]", "must be the name of an environment variable, never the key itself"
+            )
+
+    def _check_provider(self) -> None:
+        """Refuse a model of another provider, or with open weights, that would be looked for at OpenAI.
+
+        Raises:
+            SettingsError: it is one; the sentence says what to write.
+        """
+        if self.base_url is not None or self.kind != "openai" or "/" in self.model:
+            return
+        start = _FAMILY.match(self.model.lower())
+        provider = PROVIDERS.get(start[0]) if start else None
+        if provider == "":
+            reason = "is no model of OpenAI's: say with base_url (--base-url) where it is served"
+            raise SettingsError("model", self.model, reason)
+        if provider is not None:
+            raise SettingsError(
+                "model",
+                self.model,
+                f"is no model of OpenAI's: write {provider}/{self.model}, with the extra 'llm' (pip install "
+                "'llm-coop-envs[llm]'), or say with base_url (--base-url) where it is served",
             )
 
     @property
