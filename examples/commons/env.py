@@ -245,12 +245,16 @@ class CommonsEnv(ScenarioEnv):
         left = pool - sum(got)
         self.pool = grown(left, rules)
         self._rewards[who] += got
-        taken, all_wanted = ([None] * self.n_players for _ in range(2))
-        for i, units, asked in zip(who.tolist(), got, wanted, strict=True):
-            taken[i], all_wanted[i] = units, asked
+        taken = self._by_villager(who, got)
         self.history = [*self.history, [self.round, pool, taken, left]]
         if self.record:
-            self.emit("round", pool=pool, wanted=all_wanted, taken=taken, left=left, grown=self.pool)
+            self.emit(
+                "round", pool=pool, wanted=self._by_villager(who, wanted), taken=taken, left=left, grown=self.pool
+            )
+
+    def _by_villager(self, who: NDArray[np.intp], units: Sequence[int]) -> list[int | None]:
+        present = dict(zip(who.tolist(), units, strict=True))
+        return [present.get(i) for i in range(self.n_players)]
 
     def _features(self) -> NDArray[np.float32]:
         rules, ones = self.settings, np.ones(self.n_players)

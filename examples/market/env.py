@@ -162,7 +162,7 @@ class MarketEnv(ScenarioEnv):
 
     metadata: ClassVar[dict[str, Any]] = {**ScenarioEnv.metadata, "name": "market_v0", "render_fps": 2}
     settings_type = MarketSettings
-    slots_type: ClassVar[Mapping[str, type[Slots]]] = {SELLER: SellerSlots, BUYER: BuyerSlots}
+    slots_type: ClassVar[type[Slots] | Mapping[str, type[Slots]]] = {SELLER: SellerSlots, BUYER: BuyerSlots}
     role = SELLER
     home = Path(__file__).parent
     kept = ("limits", "ties", "quotes", "standing", "trades", "waiting", "passes", "history", "past_trades")

@@ -85,10 +85,10 @@ def episode_metrics(events: Sequence[Event]) -> Row:
         return {}
     costs, values = limits(events)
     fair, markup = competitive_price(costs, values), _mean(rows, "markup")
-    known = markup is not None and fair is not None and max(values) > fair
+    room = max(values) - fair if fair is not None else 0.0
     return {
         "markup": markup,
-        "level": markup / (max(values) - fair) if known else None,
+        "level": markup / room if markup is not None and room > 0 else None,
         "efficiency": _mean(rows, "efficiency"),
         "trades": _mean(rows, "trades"),
         "ask_spread": _mean(rows, "ask_spread"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple
@@ -13,8 +14,8 @@ from llm_coop_envs.bertrand.env import BertrandEnv
 from llm_coop_envs.bertrand.rules import Floats, positions
 from llm_coop_envs.bertrand.settings import IN_TURN, BertrandSettings
 from llm_coop_envs.bertrand.settlement import Settlement
-from llm_coop_envs.bertrand.settling import market_numbers, settle_rounds
 from llm_coop_envs.core.settings import OWN
+from llm_coop_envs.util.many_streams import first_integers, first_uniforms
 from llm_coop_envs.wrappers.batch import BatchEnv, Copies, Flags, Played, Rows
 
 # Price combinations of a grid that are settled in advance: 15 prices of 3 firms are 3,375.
@@ -39,8 +40,19 @@ class SettledRounds(NamedTuple):
     together: Flags
 
 
+def one_by_one(settlement: Settlement, prices: Floats) -> SettledRounds:
+    """Settle rounds of prices, (rounds, firms), by the environment's own arithmetic."""
+    settled = [settlement.settle(tuple(row)) for row in prices.tolist()]
+    return SettledRounds(
+        np.array([one.outcome.profits for one in settled]),
+        np.array([one.outcome.gains for one in settled]),
+        np.array([one.features for one in settled]),
+        np.array([one.outcome.together for one in settled], dtype=np.bool_),
+    )
+
+
 class Settler:
-    """Settles rounds of prices, bit for bit as the environment does.
+    """Settles rounds of prices, bit for bit as the environment does, with the compiler where it is installed.
 
     Where the compiler's exponential is not that of Python's library, rounds are settled one by one instead.
 
@@ -51,34 +63,27 @@ class Settler:
     """
 
     def __init__(self, settlement: Settlement, lowest: Floats, highest: Floats) -> None:
+        from llm_coop_envs.bertrand.settling import market_numbers, settle_rounds  # imports the compiler
+
         self._settlement = settlement
+        self._settle_rounds = settle_rounds
         self._numbers = market_numbers(settlement.rivalry)
         if self._numbers is not None:
             trials = np.random.default_rng(0).uniform(lowest, highest, (_TRIALS, len(lowest)))
-            pairs: Any = zip(self._at_once(trials), self.one_by_one(trials), strict=True)
+            pairs: Any = zip(self._at_once(trials), one_by_one(settlement, trials), strict=True)
             if not all(np.array_equal(ours, exact) for ours, exact in pairs):
                 self._numbers = None
 
     def settle(self, prices: Floats) -> SettledRounds:
         """Settle rounds of prices, (rounds, firms)."""
-        return self.one_by_one(prices) if self._numbers is None else self._at_once(prices)
+        return one_by_one(self._settlement, prices) if self._numbers is None else self._at_once(prices)
 
     def _at_once(self, prices: Floats) -> SettledRounds:
         rounds, n = prices.shape
         profits, gains, together = np.empty((rounds, n)), np.empty((rounds, n)), np.empty(rounds, dtype=np.bool_)
         rows = np.empty((rounds, n, n + 2), dtype=np.float32)
-        settle_rounds(self._numbers, prices, profits, gains, rows, together)
+        self._settle_rounds(self._numbers, prices, profits, gains, rows, together)
         return SettledRounds(profits, gains, rows, together)
-
-    def one_by_one(self, prices: Floats) -> SettledRounds:
-        """Settle rounds by the environment's own arithmetic."""
-        settled = [self._settlement.settle(tuple(row)) for row in prices.tolist()]
-        return SettledRounds(
-            np.array([one.outcome.profits for one in settled]),
-            np.array([one.outcome.gains for one in settled]),
-            np.array([one.features for one in settled]),
-            np.array([one.outcome.together for one in settled], dtype=np.bool_),
-        )
 
 
 class BertrandBatch(BatchEnv):
@@ -106,7 +111,6 @@ class BertrandBatch(BatchEnv):
         self._near_cost = self._price_choices.indices_near_cost(np.arange(n)) if len(self._grids) else self._costs
         self._in_turn = self._settings.moves == IN_TURN
         self._settlement = env._settlement
-        self._settler = Settler(self._settlement, self._floors, self._caps)
         self._limit = min(self._settings.rounds, env._horizon or self._settings.rounds)
         self._tabulate(n)
         self._rounds_played = np.zeros(copies, dtype=np.int64)
@@ -115,6 +119,10 @@ class BertrandBatch(BatchEnv):
         self._is_known = np.zeros(copies, dtype=np.bool_)
         self._start = self._as_choices(self._settings.start)
 
+    @functools.cached_property
+    def _settler(self) -> Settler:
+        return Settler(self._settlement, self._floors, self._caps)
+
     def _tabulate(self, n: int) -> None:
         """Settle all combinations of grid prices, if they are few."""
         points = self._settings.grid_points
@@ -122,7 +130,7 @@ class BertrandBatch(BatchEnv):
         if len(self._grids) and points**n <= _TABLE:
             self._strides = points ** np.arange(n - 1, -1, -1)
             prices = np.array(list(itertools.product(*self._grids.tolist())))
-            settled = self._settler.one_by_one(prices)
+            settled = one_by_one(self._settlement, prices)
             self._table = settled._replace(rows=self._perceived(settled.rows))
 
     def _as_choices(self, prices: tuple[float, ...] | None) -> NDArray[Any] | None:
@@ -136,7 +144,7 @@ class BertrandBatch(BatchEnv):
         self._is_known[copies] = not self._settings.force_first_price
         self._chosen = self._chosen.copy()  # they may be the caller's own array
         if self._settings.initial_prices == "random":
-            self._chosen[copies] = [self._draw(copy) for copy in copies.tolist()]
+            self._chosen[copies] = self._draw(copies)
         elif self._start is not None:
             self._chosen[copies] = self._start
         else:
@@ -147,12 +155,12 @@ class BertrandBatch(BatchEnv):
             self.observations[copies] = 0.0
             self.observations[copies, :, 0] = -1.0
 
-    def _draw(self, copy: int) -> list[Any]:
-        """A copy's first prices, drawn as its environment draws them."""
-        rng = np.random.default_rng(self.episode_seed(copy))
+    def _draw(self, copies: Copies) -> NDArray[Any]:
+        """The first prices of some copies, drawn as `PriceChoices.draw` draws them."""
+        seeds = self._episode_seeds(copies)
         if len(self._grids):
-            return list(rng.integers(self._settings.grid_points, size=len(self._grids)).tolist())
-        return list(self._price_choices.draw(rng))
+            return first_integers(seeds, self._settings.grid_points, len(self._grids))
+        return first_uniforms(seeds, self._floors, self._caps)
 
     def _play(self, choices: NDArray[Any]) -> Played:
         chosen, illegal = self._usable(choices)
@@ -243,7 +251,9 @@ class BertrandBatch(BatchEnv):
         settings = self._settings
         filled = self._streak / settings.collusion_window if settings.collusion_window else np.zeros(self.copies)
         prices, equilibria = self._prices(self._chosen), self._settlement.rivalry.equilibria
-        levels = np.hstack([positions(prices, equilibria), self._settler.settle(prices).gains])
+        table = self._table
+        gains = self._settler.settle(prices).gains if table is None else table.gains[self._chosen @ self._strides]
+        levels = np.hstack([positions(prices, equilibria), gains])
         known = np.where(self._is_known, 1.0, -1.0)
         shown = np.where(self._is_known[:, None], levels, 0.0)
         return np.column_stack([self._rounds_played / settings.rounds, filled, known, shown])

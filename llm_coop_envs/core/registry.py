@@ -95,9 +95,10 @@ def enter(name: str) -> None:
 
     package, scenario = __name__.partition(".")[0], {"scenario": name}
     known = f"{NAMESPACE}/{name}-v0"
-    for kind, entered in (("parallel", pettingzoo.parallel_registry), ("aec", pettingzoo.aec_registry)):
-        if known not in entered:
-            pettingzoo.register(kind, known, entry_point=f"{package}.core.makers:make_{kind}", kwargs=scenario)
+    if known not in pettingzoo.parallel_registry:
+        pettingzoo.register("parallel", known, entry_point=f"{package}.core.makers:make_parallel", kwargs=scenario)
+    if known not in pettingzoo.aec_registry:
+        pettingzoo.register("aec", known, entry_point=f"{package}.core.makers:make_aec", kwargs=scenario)
     if known not in gymnasium.registry:
         maker = f"{package}.wrappers.single_agent:make_single_agent"
         gymnasium.register(known, entry_point=maker, kwargs=scenario)

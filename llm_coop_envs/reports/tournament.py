@@ -120,7 +120,7 @@ def read_tournament(sections: Sequence[ScenarioSection[Any]]) -> Tournament | No
     played = Tournament(settings=settings, samples=samples, conditions=conditions)
     try:
         played.payoffs  # noqa: B018  # a run that is not complete lacks line-ups
-    except KeyError:
+    except (KeyError, StopIteration):
         return None
     return played
 
@@ -320,7 +320,8 @@ def _alt(kind: str) -> str:
 
 
 def _short(name: str) -> str:
-    return name if len(name) <= 28 else f"{name[:27]}…"
+    """A name that fits beside a picture; options tell policies apart, so its end stays."""
+    return name if len(name) <= 28 else f"{name[:14]}…{name[-13:]}"
 
 
 def _numbered(names: Sequence[str]) -> list[str]:

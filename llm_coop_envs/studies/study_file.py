@@ -16,7 +16,7 @@ from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.errors import LlmCoopError, SettingsError, StudyError
 from llm_coop_envs.measures.process import ABOUT, RANGES
 from llm_coop_envs.mechanisms.measures import MECHANISM_MEASURES, MECHANISM_RANGES
-from llm_coop_envs.statistics.intervals import COUNT, COUNT_FROM_1, Range
+from llm_coop_envs.statistics.intervals import ANYTHING, COUNT, COUNT_FROM_1, Range
 from llm_coop_envs.studies.conditions import GIVEN_MODELS, WAITS_FOR, Condition
 from llm_coop_envs.studies.crowd import add_population, read_crowd
 from llm_coop_envs.studies.players import may_learn
@@ -51,6 +51,7 @@ EVERY_EPISODE: Mapping[str, str] = {
 
 EVERY_EPISODE_RANGES: Mapping[str, Range] = {
     "players": COUNT_FROM_1,
+    "return_mean": ANYTHING,
     **dict.fromkeys(("submissions", "corrected", "flagged_choices"), COUNT),
     **REGULATION_RANGES,
     **MECHANISM_RANGES,

@@ -24,6 +24,7 @@ from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.errors import ActionError, ResetNeeded, SettingsError, SnapshotError
 from llm_coop_envs.util.checks import require_int
 from llm_coop_envs.util.draws import episode_seed
+from llm_coop_envs.util.many_streams import episode_seeds
 from llm_coop_envs.util.packing import pack_value, unpack_value
 from llm_coop_envs.wrappers.numeric import numeric_names
 
@@ -167,6 +168,12 @@ class BatchEnv(ABC):
             return episode_seed(seed, copy, episode)
         return seed[copy] if episode == 0 else episode_seed(seed[copy], 0, episode)
 
+    def _episode_seeds(self, copies: Copies) -> NDArray[np.uint64]:
+        """The seeds of the episodes that some copies play now."""
+        if isinstance(self._seed, int):
+            return episode_seeds(self._seed, copies, self._episodes[copies])
+        return np.array([self.episode_seed(copy) for copy in copies.tolist()], dtype=np.uint64)
+
     def require_begun(self) -> int | list[int]:
         """The seed of the batch.
 
@@ -201,7 +208,7 @@ class BatchEnv(ABC):
             return int(np.random.SeedSequence().generate_state(1, np.uint64)[0])
         if isinstance(seed, int | np.integer):
             return require_int("seed", int(seed), 0)
-        seeds = [require_int("seed", int(one), 0) for one in seed]
+        seeds = [require_int("seed", int(one), 0, 2**64 - 1) for one in seed]
         if len(seeds) != self.copies:
             raise SettingsError("seed", len(seeds), f"is a number of seeds; give one, or {self.copies}")
         return seeds

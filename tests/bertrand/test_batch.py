@@ -2,6 +2,8 @@
 
 import json
 import math
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -64,7 +66,7 @@ def pairs(chosen, copies, steps, seed):
     return play_pairs(batch, lambda: bertrand_v0.parallel_env(**chosen), steps, seed)
 
 
-@tried(25)
+@tried(15)
 @given(markets(), st.integers(0, 2**32))
 @pytest.mark.filterwarnings("ignore:firm_")
 def test_copies_play_as_the_environment_alone(chosen, seed):
@@ -110,9 +112,18 @@ def test_a_compiler_that_computes_other_bits_is_not_used(monkeypatch):
 
 
 @given(st.lists(st.floats(allow_nan=False, allow_infinity=False, min_value=-1e150, max_value=1e150), min_size=1))
-@tried(300)
+@tried(100)
 def test_sums_are_those_of_the_library(values):
     assert exact_sum(np.array(values), len(values), np.empty(len(values) + 1)) == math.fsum(values)
+
+
+def test_grids_do_without_the_compiler():
+    code = "from llm_coop_envs import bertrand_v0 as b, kbc_v0 as k; import numpy, sys\n" + (
+        "for batch in (b.batch_env(2, preset='calvano'), k.batch_env(2, talk=False)):\n"
+        " batch.reset(0); batch.step(numpy.ones((2, len(batch.agents)), int)); batch.state()\n"
+        "assert 'numba' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_sums_are_rounded_once():

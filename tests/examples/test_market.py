@@ -248,6 +248,18 @@ def test_empty_seats_get_the_player_of_their_role():
     assert seats.init(seed=1).keys() == {"buyer_0"}
 
 
+def test_a_regulator_rules_on_the_quotes_of_both_roles():
+    rules = {"on": ["choices"], "powers": ["veto"]}
+    env = MarketEnv(private_messages=0, talk=False, record=True, regulator=rules, rounds=1)
+    env.reset(seed=1)
+    shown = []
+    while env.agents:
+        shown += [env.look()[1]["regulator_0"]["slots"].chosen] if env.phase == "review" else []
+        env.step({name: {"choice": 1 if name == "regulator_0" else 50.0} for name in env.agents})
+    assert shown == ["ask 50"] * 3 + ["bid 50"] * 3
+    assert settled(env)[0]["asks"] == settled(env)[0]["bids"] == [None] * 3
+
+
 def test_text_view_reads_both_roles():
     env = TextView(MarketEnv(talk=False, rounds=1, record=True))
     env.reset(seed=1)

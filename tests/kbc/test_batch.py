@@ -46,7 +46,7 @@ def pairs(chosen, copies, steps, seed):
     return play_pairs(kbc_v0.batch_env(copies, **chosen), lambda: kbc_v0.parallel_env(**chosen), steps, seed)
 
 
-@tried(40)
+@tried(20)
 @given(contests(), st.integers(0, 2**32))
 def test_copies_play_as_the_environment_alone(chosen, seed):
     pairs(chosen, 3, 8, seed)

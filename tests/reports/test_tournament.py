@@ -7,7 +7,7 @@ from dilemma.scenario import SCENARIO
 from llm_coop_envs.core import registry
 from llm_coop_envs.errors import LlmCoopError
 from llm_coop_envs.reports.run_sections import read_run
-from llm_coop_envs.reports.tournament import read_tournament
+from llm_coop_envs.reports.tournament import _short, read_tournament
 from llm_coop_envs.runs.folder import open_run
 from llm_coop_envs.runs.runner import run_study
 from llm_coop_envs.runs.verify import verify_run
@@ -102,3 +102,9 @@ def test_an_unfinished_tournament_is_reported_as_what_it_is(tmp_path):
     run_study(study, tmp_path / "run", limit=2)
     assert read_tournament(read_run(open_run(tmp_path / "run"), for_figures=False)[0]) is None
     assert verify_run(tmp_path / "run").faults == []
+
+
+def test_long_names_stay_apart_in_pictures():
+    names = [f"win_continue_lose_reverse {{step: {step}}}" for step in (0.05, 0.1, 0.2)]
+    assert len(set(map(_short, names))) == 3
+    assert max(map(len, map(_short, names))) <= 28
