@@ -6,7 +6,6 @@ import json
 
 import numpy as np
 import pytest
-from configurations import SMALL_ROOM
 
 pytest.importorskip("sb3_contrib")
 
@@ -34,6 +33,13 @@ from llm_coop_envs.storage.lock import lock_folder
 # As trainings do: small networks are slower with more threads.
 torch.set_num_threads(1)
 
+# People stay long enough to decide something in every rollout.
+SMALL_ROOM = {
+    "rows": 11,
+    "cols": 11,
+    "people": 12,
+    "exits": {"bottom": [[10, 4], [10, 5]], "left": [[5, 0], [6, 0]], "right": [[5, 10]]},
+}
 ROOM = {**SMALL_ROOM, "control": "exit", "talk": False}
 
 # What stable-baselines3 and torch warn about on import or use is not ours to mend.
