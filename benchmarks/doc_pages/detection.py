@@ -203,17 +203,15 @@ def _rates(detectors: Mapping[str, Any], about: Mapping[str, str]) -> str:
 
 def _judge(judge: Mapping[str, Any]) -> str:
     """Return the results of a language model as judge, beside the rules that sort the same messages."""
-    model, both, agreed = judge["model"], judge["detectors"], judge["agreement"]
-    return "\n\n".join(
-        [
-            f"**{name_with_size(model)} as the judge**, and rules on the same {judge['messages']:,} messages. On "
-            "single messages they agree with kappa "
-            f"{agreed['kappa']:.2f} ({agreed['low']:.2f} to {agreed['high']:.2f}).",
-            _rates(
-                {detector: both[detector] for detector in JUDGES},
-                dict.fromkeys(JUDGES, "agreements in half of the rounds with talk"),
-            ),
-        ]
+    agreed, verdicts = judge["agreement"], []
+    for detector in JUDGES:
+        result = judge["detectors"][detector]
+        alarms = f"{result['alarms']} false alarms in {result['honest']} episodes"
+        verdicts.append(f"{detector}: {alarms}, area {result['area']:.2f}, kappa {result['kappa']:.2f}")
+    return (
+        f"**{name_with_size(judge['model'])} as the judge**, and rules on the same {judge['messages']:,} messages. "
+        f"{'; '.join(verdicts).capitalize()}. On single messages they agree with kappa {agreed['kappa']:.2f} "
+        f"({agreed['low']:.2f} to {agreed['high']:.2f})."
     )
 
 

@@ -83,7 +83,11 @@ def page() -> str:
     studies = recorded["studies"]
     counted = ("calls", *COUNTS)
     total: dict[str, Any] = {name: sum(study[name] for study in studies.values()) for name in counted}
-    rows = [_row(name, f"{len(study['conditions'])} of {_seats(name)}", study) for name, study in studies.items()]
+    rows = [
+        _row(name, f"{len(study['conditions'])} of {_seats(name)}", study)
+        for name, study in studies.items()
+        if study["answered"] < study["asked"]
+    ]
     rows.append(_row("all", str(sum(len(study["conditions"]) for study in studies.values())), total))
     heads = ["study", "conditions", "calls", "decisions", "read at once", "repaired or asked again", "fallback"]
     parts = {
@@ -91,6 +95,7 @@ def page() -> str:
         "VERSIONS": versions_of(recorded),
         "MISSING": ", ".join(sorted(set(shipped_studies()) - set(studies))) or "none",
         "STUDIES": table(heads, rows),
+        "OTHERS": str(len(studies) - len(rows) + 1),
     }
     return fill_template(PROSE, parts)
 

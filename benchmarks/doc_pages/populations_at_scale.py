@@ -37,6 +37,8 @@ def page() -> str:
 def _crowds(record: Mapping[str, Any]) -> str:
     rows = []
     for crowd in record["crowds"]:
+        if crowd["agents"] < 1_000_000:
+            continue
         seconds = f"{crowd['seconds']['median']:.1f}"
         rows.append([crowd["case"], f"{crowd['agents']:,}", f"{seconds} s", f"{crowd['megabytes']['max']:.0f}"])
     rows += [[case["case"], f"{case['agents']:,}", case["took"], ""] for case in record["stated"]]

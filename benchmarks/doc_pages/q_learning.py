@@ -33,7 +33,6 @@ SPEED = HERE / "speed" / "q_learning.json"
 COMPARISON = Path(__file__).with_name("collusion_comparison.json")
 PROSE = Path(__file__).with_name("q_learning.md")
 
-_PERIODS = (1, 2, 3, 5, 8, 12)
 _FAR = 3.0
 _NOTHING = "-"
 _MEASURES = (
@@ -71,7 +70,6 @@ def page() -> str:
         "PRINTED": str(len(record["docked"])),
         "DOCKED": _docked(record),
         "STATISTICAL": _statistical(record),
-        "ANSWERS": _answers(record),
         "PRICE_TABLES": _price_tables(record),
         "STUDIES": _studies(record),
         "SEQUENTIAL": _sequential(record),
@@ -111,15 +109,6 @@ def _statistical(record: dict[str, Any]) -> str:
         for name, label in _MEASURES
     ]
     return table(["", "published", "here", "apart"], rows)
-
-
-def _answers(record: dict[str, Any]) -> str:
-    docked, own = record["answers"]["docked"], record["answers"]["representative"]
-    rows = [["before", *(f"{answer['before']:.3f}" for answer in (docked, docked, own, own))]]
-    for period in _PERIODS:
-        prices = [answer[role][period - 1] for answer in (docked, own) for role in ("deviator", "rival")]
-        rows.append([str(period), *(f"{price:.3f}" for price in prices)])
-    return table(["period", "their random numbers: deviator", "rival", "ours: deviator", "rival"], rows)
 
 
 def _price_tables(record: dict[str, Any]) -> str:
@@ -171,20 +160,13 @@ def _sequential(record: dict[str, Any]) -> str:
 
 
 def _entry(record: dict[str, Any]) -> str:
-    entries = list(ENTRIES.values())
-    rows = [
-        [
-            label,
-            *(
-                f"{number(name, variant.published[name])} / {number(name, record[ENTRY][variant.name][name])} "
-                f"({_apart(name, record[ENTRY][variant.name], variant)})"
-                for variant in entries
-            ),
-        ]
-        for name, label in _MEASURES
-        if all(name in variant.published for variant in entries)
+    distances = [
+        abs(distance(name, record[ENTRY][variant.name], variant))
+        for variant in ENTRIES.values()
+        for name, _ in _MEASURES
+        if name in variant.published
     ]
-    return table(["published / here (apart)", *(variant.name for variant in entries)], rows)
+    return f"All {len(distances)} published values lie within {max(distances):.1f} standard errors."
 
 
 def _speed(speed: dict[str, Any]) -> str:

@@ -10,7 +10,7 @@ from llm_coop_envs.core.scenario import LATER, PER_CENT, MeasureWords, SettingsW
 
 def _gain_words(settings: Mapping[str, Any], when: str) -> MeasureWords:
     """How sentences speak of the profit gain, which is another thing where a single firm has no rival."""
-    if settings["firms"] == 1:
+    if settings.get("firms") == 1:
         return MeasureWords(noun=f"the share of the monopoly profit{when}")
     return MeasureWords(noun=f"the profit gain{when} (0 at the Nash price, 1 at the cartel price)")
 

@@ -120,8 +120,8 @@ class Measures:
         """What a measure means; empty if `about` does not say."""
         return _first_match(self.about, name) or ""
 
-    def words_for(self, name: str, settings: Mapping[str, Any]) -> MeasureWords:
-        """How sentences speak of a measure in a game with these settings.
+    def words_for(self, name: str, settings: Mapping[str, Any] | None = None) -> MeasureWords:
+        """How sentences speak of a measure, in a game with these settings if they are named.
 
         By default `catch_total` is called "catch total", and yes/no a share.
         """
@@ -132,7 +132,7 @@ class Measures:
                 return MeasureWords(noun=f"the share of episodes with '{plain_name}'", unit=PER_CENT)
             return MeasureWords(noun=plain_name)
         declared = self.words[pattern]
-        words = declared(settings) if callable(declared) else declared
+        words = declared(settings or {}) if callable(declared) else declared
         return replace(words, noun=words.noun.replace("*", name.removeprefix(pattern.partition("*")[0])))
 
     def range_of(self, name: str, settings: Mapping[str, Any]) -> Range | None:

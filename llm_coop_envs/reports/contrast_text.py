@@ -12,7 +12,7 @@ from llm_coop_envs.core.settings import plain
 from llm_coop_envs.measures.courses import too_few_courses
 from llm_coop_envs.measures.nature import first_parting
 from llm_coop_envs.reports.contrasts import Contrast
-from llm_coop_envs.reports.page_parts import NOTHING, interval_cell
+from llm_coop_envs.reports.page_parts import NOTHING, count_text, interval_cell
 from llm_coop_envs.reports.played import PlayedCondition
 from llm_coop_envs.statistics.comparison import ALPHA, Comparison, fewest_pairs, is_underpowered
 from llm_coop_envs.treatments.regulator import SEAT
@@ -27,7 +27,7 @@ def family_note(family: Sequence[Contrast]) -> str:
     """Say which tests p was adjusted for, and whether so many tests can find anything with so few pairs."""
     tests = family_tests(family)
     name, primary = family[0].first.condition.family, family[0].primary
-    note = f"'p, Holm' is adjusted (Holm 1979) for the {len(tests)} tests of " + (
+    note = f"'p, Holm' is adjusted (Holm 1979) for the {count_text(len(tests), 'test')} of " + (
         f"the study's {primary.describe()}"
         if primary
         else f"the family '{name}', which the study names."
@@ -205,7 +205,7 @@ def arms_note(first: PlayedCondition[Any], second: PlayedCondition[Any]) -> str:
         return "The two differ in nothing but who plays: same settings and seeds."
     if len(names) == 1:
         if _agree(first, second):
-            return f"The two differ in nothing but {names[0]}: same players, seeds and random numbers."
+            return f"The two differ in nothing but {names[0]}: same players and seeds, and nature drew the same."
         return f"The two are set alike but for {names[0]}: same players and seeds.{parted}"
     return f"The two differ in: {', '.join(names)}. The difference is that of all of these together."
 

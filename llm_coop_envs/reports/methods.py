@@ -255,7 +255,7 @@ def _seeds_paragraph(run: Run, sections: Sequence[ScenarioSection[Any]]) -> str:
     return (
         f"Seeds of the environment: {seeds}. Policies drew from generators that follow from these and the study's "
         f"seed, {run.manifest['seed']}."
-    ) + (f" With the same seeds and random numbers were played: {pairs}." if pairs else "")
+    ) + (f" With the same seeds, and generators that begin alike, were played: {pairs}." if pairs else "")
 
 
 def _statistics_paragraph(run: Run, sections: Sequence[ScenarioSection[Any]]) -> str:

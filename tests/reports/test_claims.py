@@ -148,7 +148,7 @@ def test_natures_draws_of_a_pair_are_compared(game, parting):
 
 def test_the_same_random_numbers_are_claimed_only_where_nature_agrees(tmp_path):
     _, sections, contrasts, table = contrasts_of(tmp_path / "run", FIRMS.replace("PLAYER", DRAWING))
-    assert table.notes[0] == "The two differ in nothing but talk: same players, seeds and random numbers."
+    assert table.notes[0] == "The two differ in nothing but talk: same players and seeds, and nature drew the same."
     arm = contrasts[0].second
     arm.nature[2] = {(4, "weather"): "x"}
     contrasts[0].first.nature[2] = {(4, "weather"): "y"}

@@ -338,9 +338,9 @@ def test_lines_for_a_terminal_are_limited_and_harmless(sections):
 def test_measures_without_words_go_by_their_names():
     from fishery.metrics import MEASURES
 
-    assert MEASURES.words_for("catch_total", {}) == MeasureWords(noun="catch total")
+    assert MEASURES.words_for("catch_total") == MeasureWords(noun="catch total")
     collapsed = MeasureWords(noun="the share of episodes with 'collapsed'", unit=PER_CENT)
-    assert MEASURES.words_for("collapsed", {}) == collapsed
+    assert MEASURES.words_for("collapsed") == collapsed
 
 
 @pytest.mark.parametrize("name", ["bertrand", "kbc", "evacuation"])
@@ -349,12 +349,11 @@ def test_every_headline_measure_and_every_measure_of_a_shipped_study_has_words(n
     from llm_coop_envs.studies.study import load_study, shipped_studies
 
     measured = find_scenario(name).measured
-    settings = {"firms": 2}
     named = {
         measure for study in shipped_studies() for measure in load_study(study).measures if measured.define(measure)
     }
     for measure in {*measured.headline, *named}:
-        words = measured.words_for(measure, settings)
+        words = measured.words_for(measure)
         assert words.noun != measure.replace("_", " "), measure
         assert "_" not in words.noun
         assert "*" not in words.noun
@@ -368,6 +367,7 @@ def test_every_verdict_is_reachable():
         "looked at, not tested",
         "no conclusion",
         "nothing is compared",
+        "tournament",
     }
 
 

@@ -173,7 +173,9 @@ def test_a_regulator_is_in_the_methods_and_is_what_the_arms_differ_by(made):
     assert f"In 'closed' a regulator sat beside the players: it gave {orders} orders." in found
     assert "In 'watched' a regulator sat beside the players: it ruled on 3 submissions (allowed all)." in found
     assert "'free' a regulator" not in found
-    assert "differ in nothing but regulator: same players, seeds and random numbers." in page(made, "regulated")
+    assert "differ in nothing but regulator: same players and seeds, and nature drew the same." in page(
+        made, "regulated"
+    )
 
 
 def test_a_branch_says_what_it_continues_and_how_it_is_made_again(made):

@@ -207,3 +207,25 @@ def test_an_evacuation_has_no_more_rounds_than_its_limit(tmp_path):
     (drawing,) = section.snapshots()
     assert "after rounds 0, 2. " in drawing.caption
     assert "The episode ended before round 4." in drawing.caption
+
+
+LEAVING = """\
+name: leaving
+conditions:
+  - name: prices
+    scenario: bertrand
+    preset: team_up_linear
+    settings: {rounds: 6, collusion_window: 0, firms: 3}
+    policies: price_matching
+    seeds: [1]
+    pair: prices
+    variants:
+      - {name: stay}
+      - {name: leave, changes: [{from_round: 4, players: firm_2, settings: {present: false}}]}
+"""
+
+
+def test_the_nash_price_that_is_drawn_is_said_to_be_that_of_all_firms_where_some_leave(tmp_path):
+    run_study(small_study(LEAVING), tmp_path / "run")
+    (section,), _ = read_run(open_run(tmp_path / "run"))
+    assert "price, while all firms are there (others hold once some have left)." in section.prices()[0].caption

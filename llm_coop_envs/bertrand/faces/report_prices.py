@@ -159,9 +159,11 @@ def _thin_episodes(played: PlayedCondition[PriceHistory], arms: Arms) -> Sequenc
 def _how_drawn(arms: Arms, *, first: bool) -> str:
     """How prices are drawn, for the end of a caption's first sentence."""
     where = "Shaded" if len(arms) == 1 else "Shaded in the colour of a condition"
+    leaving = any("present = false" in change for arm in arms for change in arm.condition.change_descriptions)
+    of_all = ", while all firms are there (others hold once some have left)" if leaving else ""
     shaded = (
-        f"Dotted: Nash and cartel price. {where}: prices close to each other between the two for {STRETCH} rounds or "
-        "more in a row; the darker, the more episodes."
+        f"Dotted: Nash and cartel price{of_all}. {where}: prices close to each other between the two for {STRETCH} "
+        "rounds or more in a row; the darker, the more episodes."
     )
     if len(arms) > 1:
         return f", as means over the firms. {spread_text(arms)} {shaded}"
