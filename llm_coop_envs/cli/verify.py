@@ -23,7 +23,7 @@ def verify_command(
 ) -> None:
     """Check a run: files by the manifest, events by the journal, and tables, report and scorecard by the events."""
     from llm_coop_envs.benchmarks.scorecard.verification import card_faults
-    from llm_coop_envs.reports.verification import report_faults
+    from llm_coop_envs.reports.verification import OldReport, report_faults
     from llm_coop_envs.runs.progress import working
     from llm_coop_envs.runs.verify import verify_run
 
@@ -34,7 +34,7 @@ def verify_command(
             tell(f"Checking the {subject}")
             try:
                 check.faults += find(check.run)
-            except TrustError as error:
+            except (TrustError, OldReport) as error:
                 check.notes.append(f"the {subject} ({error})")
     for sentence in check.versions:
         note(f"{sentence}.")

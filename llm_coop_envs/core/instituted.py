@@ -154,9 +154,10 @@ class Instituted(Regulated):
             who = self._everyone
         if self.record and self.settings.matching == RANDOM:
             self.emit("nature", purpose="matching", drawn=[list(group) for group in self.groups])
-        before = self._rewards.copy()
+        has_records = self._mechanism is not None and self._mechanism.has_records
+        before = self._rewards.copy() if has_records else self._rewards
         super()._count(who, choices)
-        if self._mechanism is not None and self._mechanism.has_records:
+        if has_records:
             payoffs = (self._rewards - before).tolist()
             self._meetings = [*self._meetings, [[list(group) for group in self.groups], choices.tolist(), payoffs]]
         if institution is not None and institution.is_binding:

@@ -48,8 +48,9 @@ def write_every_eval(run: Run, folder: Path) -> None:
 
 
 def _plain(name: str) -> str:
-    """A name without characters that folders cannot have."""
-    return re.sub(r"[^\w.-]+", "-", name)
+    """A name without characters that folders cannot have; of a long one the beginning and a hash."""
+    plain = re.sub(r"[^\w.-]+", "-", name)
+    return plain if len(plain) <= 120 else f"{plain[:100]}-{hashlib.sha256(name.encode()).hexdigest()[:16]}"
 
 
 def _record(run: Run, condition: str, played: list[EpisodeTables]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from llm_coop_envs.core.settings import Settings, plain
+from llm_coop_envs.errors import RunError
 from llm_coop_envs.policies.kinds import LLM
 from llm_coop_envs.reports.answers import AnswersSection
 from llm_coop_envs.reports.contrasts import compared_arms
@@ -19,6 +20,7 @@ from llm_coop_envs.runs.branch import BRANCH
 from llm_coop_envs.runs.folder import Run
 from llm_coop_envs.statistics.comparison import FEWEST_COURSES
 from llm_coop_envs.statistics.intervals import FEW
+from llm_coop_envs.storage.folder import MANIFEST
 from llm_coop_envs.studies.conditions import Condition, Player
 from llm_coop_envs.studies.families import Primary
 from llm_coop_envs.treatments.regulation_measures import REGULATION_MEASURES
@@ -147,7 +149,10 @@ def _study_paragraph(run: Run, sections: Sequence[ScenarioSection[Any]]) -> str:
 def _import_text(run: Run) -> str:
     """Say who recorded what was imported, where it was read, and how far our rules agree with it."""
     mark = run.manifest["imported"]
-    known, same, explained = (sum(counts) for counts in zip(*mark["plays"].values(), strict=True))
+    plays = list(mark["plays"].values())
+    if any(len(counts) != 3 for counts in plays):
+        raise RunError(f"{run.folder / MANIFEST}: imported.plays: must hold three numbers for each condition")
+    known, same, explained = (sum(counts[k] for counts in plays) for k in range(3))
     return (
         f"Nothing was played here. All was recorded by {mark['by']}, and read from {mark['of']}, commit "
         f"{mark['commit']} ({len(mark['files']):,} files, whose hashes are in run.json). What they record was played "

@@ -13,6 +13,10 @@ from llm_coop_envs.runs.folder import Run
 from llm_coop_envs.util.opening import MAX_EPISODE, read_file
 
 
+class OldReport(Exception):
+    """A report was made before all episodes of its run were played: it cannot be compared with one of all."""
+
+
 def report_faults(run: Run) -> list[str]:
     """Find the first row of a run's report that does not follow from the run's episodes.
 
@@ -21,6 +25,7 @@ def report_faults(run: Run) -> list[str]:
 
     Raises:
         MissingExtra: matplotlib is not installed.
+        OldReport: the report has only some of the run's episodes.
     """
     report = run.folder / "report"
     if not run.complete or not (report / PACKAGE).is_file():
@@ -31,9 +36,22 @@ def report_faults(run: Run) -> list[str]:
             write_report(run.folder, remade)
         except RunError as error:
             return [str(error)]
+        older, whole = (_lines(home / "episodes.csv") for home in (report, remade))
+        if older and set(older) < set(whole):
+            raise OldReport(
+                f"it is of {len(older) - 1} of {len(whole) - 1} episodes; llm-coop report {run.folder} makes it anew"
+            )
         names = sorted({path.relative_to(home).as_posix() for home in (report, remade) for path in home.rglob("*.csv")})
         differences = (_difference(report / name, remade / name) for name in names)
         return list(itertools.islice(filter(None, differences), 1))
+
+
+def _lines(path: Path) -> list[str]:
+    """The lines of a file; none if it cannot be read, which the comparison tells."""
+    try:
+        return read_file(path, MAX_EPISODE).decode().splitlines()
+    except (OSError, UnicodeDecodeError):
+        return []
 
 
 def _difference(path: Path, remade: Path) -> str:

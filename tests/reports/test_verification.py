@@ -10,6 +10,12 @@ from llm_coop_envs.reports.build import write_report
 from llm_coop_envs.reports.verification import report_faults
 from llm_coop_envs.runs.folder import open_run
 
+TWO = """\
+name: two
+conditions:
+  - {name: silent, scenario: kbc, settings: {players: 3, talk: false}, policies: poisson, seeds: [0, 1]}
+"""
+
 
 @pytest.mark.slow
 def test_the_first_row_that_does_not_follow_is_named(everything, tmp_path, monkeypatch):
@@ -32,3 +38,15 @@ def test_the_first_row_that_does_not_follow_is_named(everything, tmp_path, monke
     table.write_text(text)
     (folder / "report" / "zz.csv").write_text("a\n1\n")
     assert "is no table of this report" in report_faults(open_run(folder))[0]
+
+
+def test_a_report_of_a_run_that_went_on_is_old_and_not_wrong(tmp_path, study_file):
+    path, folder = study_file(TWO), tmp_path / "run"
+    for words in (("run", path, "--limit", 1, "-o", folder), ("report", folder, "--partial"), ("run", folder)):
+        assert invoke(*words).exit_code == 0
+    verified = invoke("verify", folder)
+    assert verified.exit_code == 0, verified.stderr
+    assert "Not checked: the report (it is of 1 of 2 episodes; llm-coop report" in verified.stderr
+    episodes = folder / "report" / "episodes.csv"
+    episodes.write_text(episodes.read_text().replace("silent", "loud"))
+    assert invoke("verify", folder).exit_code == 2

@@ -12,6 +12,7 @@ from dilemma.coopeval import read_records
 from dilemma.scenario import SCENARIO
 from llm_coop_envs.core import registry
 from llm_coop_envs.errors import LlmCoopError, RunError
+from llm_coop_envs.export.every_eval import _plain
 from llm_coop_envs.reports.build import write_report
 from llm_coop_envs.runs.folder import open_run
 from llm_coop_envs.runs.imported import import_records
@@ -237,3 +238,9 @@ def test_damaged_bytes_never_end_in_anything_but_a_sentence(records):
             outcomes.add("refused")
         path.write_bytes(content)
     assert {"refused", 66 - 24 + 8} <= outcomes
+
+
+def test_a_folder_named_after_many_models_is_not_too_long_for_a_disk():
+    names = [", ".join(f"1 recorded:maker/model-{k}" for k in range(count)) for count in (1, 30, 31)]
+    assert len(set(map(_plain, names))) == 3
+    assert max(len(_plain(name).encode()) for name in names) < 255

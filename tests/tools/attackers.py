@@ -246,6 +246,15 @@ def a_condition_with_half_a_sign(folder):
     forge(folder, lambda manifest: manifest["conditions"][0].update(name="a\ud800"))
 
 
+def a_tournament_of_anything(folder):
+    forge(folder, lambda manifest: manifest["conditions"][0].update(tournament={"policies": 3, "steps": 10**9}))
+
+
+def an_import_that_counts_two_plays(folder):
+    mark = {"format": "x", "by": "somebody", "of": "there", "commit": "c", "files": {}, "plays": {"talk": [1, 2]}}
+    forge(folder, lambda manifest: manifest.update(imported=mark))
+
+
 def a_condition_that_climbs(folder):
     forge(folder, lambda manifest: manifest["conditions"][0].update(name="../../../escaped"))
 
@@ -307,6 +316,6 @@ DAMAGED = (
     *(a_bomb, pipes_for_events, a_pipe_for_the_study, a_pipe_for_the_journal, a_pipe_for_the_manifest),
     *(brackets, brackets_in_the_manifest, a_condition_with_a_null, a_condition_with_half_a_sign),
     *(a_condition_that_climbs, integers_of_100_bits, events_that_are_links, unpaired_text),
-    a_session_that_is_no_session,
+    *(a_session_that_is_no_session, a_tournament_of_anything, an_import_that_counts_two_plays),
 )
 DECEIVING = (a_forged_model, a_report_that_is_a_link, formulas)

@@ -226,3 +226,11 @@ def test_answers_on_their_way_to_the_disk_count_as_answers():
         return bench
 
     assert not asyncio.run(go()).said
+
+
+@pytest.mark.parametrize(("status", "advice"), [(307, "give it with --base-url"), (418, "the server's own log")])
+def test_a_redirect_and_an_unknown_refusal_get_advice_that_helps(status, advice):
+    refused = ChatError("there sends elsewhere (to http://other/v1)", kind="bad_request", status=status)
+    bench = run(lambda number, job: refused, lambda bench: bench.all(1))
+    assert advice in str(bench.stops[0])
+    assert "sampling settings" not in str(bench.stops[0])

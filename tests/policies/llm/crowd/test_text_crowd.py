@@ -427,6 +427,7 @@ def test_a_crowd_of_invalid_answers_stops_before_all_are_paid_if_that_is_wanted(
     assert 20 <= len(recorded(tmp_path)) < 1500
 
 
+@pytest.mark.rare
 def test_processes_of_a_crowd_stop_and_warn_too():
     said = []
     played(lost_for_words, env=contest(rounds=1), notify=said.append, processes=2)
