@@ -161,3 +161,17 @@ def test_together_counts_rounds_in_which_two_propose_or_accept():
 def test_the_rubric_has_a_hash_and_a_meaning_for_each_kind():
     assert tuple(MEANINGS) == KINDS == tuple(option.name for option in QUESTION.options)
     assert digest() == "cf8d6fbcfdb72e2a", "the rubric has changed: raise its VERSION, then write the new hash here"
+
+
+def test_margins_of_agreement_are_those_of_each_rater():
+    from types import SimpleNamespace
+
+    from llm_coop_envs.measures.judging import KINDS, _one_against_rest, measure_agreement
+    from llm_coop_envs.measures.synthetic_worlds import table_kappa
+
+    statements = [SimpleNamespace(episode="a", by_rules=KINDS[0])] * 2
+    agreed = measure_agreement(statements, [KINDS[1]] * 2)
+    assert (agreed.first[KINDS[1]], agreed.second[KINDS[0]]) == (2, 2)
+    counts = np.array([[3.0, 1.0, 0.0], [2.0, 4.0, 0.0], [0.0, 0.0, 5.0]])
+    assert _one_against_rest(counts, 0).tolist() == [[3.0, 1.0], [2.0, 9.0]]
+    assert table_kappa(np.array([[5.0, 0.0], [0.0, 0.0]])) == 0.0

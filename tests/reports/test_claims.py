@@ -189,3 +189,10 @@ def test_no_episode_of_a_shipped_study_is_a_copy(name):
         short = replace(condition, settings=settings, after=None)
         played = [asyncio.run(play_episode(study.seed, short, seed)) for seed in short.seeds]
         assert count_courses(course_of(episode.events) for episode in played) == len(short.seeds), condition.name
+
+
+def test_a_pilot_of_a_few_distinct_episodes_has_no_copies():
+    from llm_coop_envs.measures.courses import too_few_courses
+
+    assert too_few_courses("pilot", ["a", "b"]) == ""
+    assert too_few_courses("pilot", ["a", "a"]).startswith("'pilot' has 1 distinct course of play in 2 episodes")
