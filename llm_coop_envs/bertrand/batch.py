@@ -128,7 +128,7 @@ class BertrandBatch(BatchEnv):
         points = self._settings.grid_points
         self._table: SettledRounds | None = None
         if len(self._grids) and points**n <= _TABLE:
-            self._strides = points ** np.arange(n - 1, -1, -1)
+            self._strides = np.array([points**power for power in range(n - 1, -1, -1)], dtype=np.int64)
             prices = np.array(list(itertools.product(*self._grids.tolist())))
             settled = one_by_one(self._settlement, prices)
             self._table = settled._replace(rows=self._perceived(settled.rows))
