@@ -45,7 +45,8 @@ class Choices:
         """The choices of all players, of one game or of several, (..., players), from one output each."""
         if self._numbers is None:
             return outputs
-        return self._numbers[np.arange(outputs.shape[-1]), outputs]
+        numbers: NDArray[Any] = self._numbers[np.arange(outputs.shape[-1]), outputs]
+        return numbers
 
     def value(self, player: int, output: int) -> float | int:
         """The choice of one player."""

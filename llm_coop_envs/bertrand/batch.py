@@ -115,7 +115,7 @@ class BertrandBatch(BatchEnv):
         self._tabulate(n)
         self._rounds_played = np.zeros(copies, dtype=np.int64)
         self._streak = np.zeros(copies, dtype=np.int64)
-        self._chosen = np.zeros(self._shape, dtype=np.int64 if len(self._grids) else np.float64)
+        self._chosen: NDArray[Any] = np.zeros(self._shape, dtype=np.int64 if len(self._grids) else np.float64)
         self._is_known = np.zeros(copies, dtype=np.bool_)
         self._start = self._as_choices(self._settings.start)
 
@@ -128,7 +128,7 @@ class BertrandBatch(BatchEnv):
         points = self._settings.grid_points
         self._table: SettledRounds | None = None
         if len(self._grids) and points**n <= _TABLE:
-            self._strides = np.array([points**power for power in range(n - 1, -1, -1)], dtype=np.int64)
+            self._strides = points ** np.arange(n - 1, -1, -1)
             prices = np.array(list(itertools.product(*self._grids.tolist())))
             settled = one_by_one(self._settlement, prices)
             self._table = settled._replace(rows=self._perceived(settled.rows))
