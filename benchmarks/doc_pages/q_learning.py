@@ -55,12 +55,6 @@ _HEADLINES = (
 )
 _MARKET = "Calvano et al. 2020"
 _COMPARED = ("profit gain above Nash", "rivals' answer, %", "does not pay, %", "rounds until back", "final price")
-_BY_PRICE = {
-    "answer": "the rival's price change after a cut, by price before and after it",
-    "own": "the deviator's price change thereafter",
-    "worth": "what the cut is worth, as a share",
-    "unprofitable": "how often it does not pay",
-}
 
 
 def page() -> str:
@@ -112,17 +106,15 @@ def _statistical(record: dict[str, Any]) -> str:
 
 
 def _price_tables(record: dict[str, Any]) -> str:
-    docked, own = record["price_tables"]["docked"], record["price_tables"]["representative"]
-    rows = [
-        [
-            f"{PUBLISHED_AS[name]}: {_BY_PRICE[name]}",
-            f"{docked[name]['printed_digits']} of {docked[name]['cells']}",
-            f"{own[name]['beyond_three']} of {own[name]['cells']}",
-            f"{own[name]['apart']:.1f}",
-        ]
-        for name in PUBLISHED_AS
-    ]
-    return table(["table", "docked: to the last digit", "own: beyond three standard errors", "farthest cell"], rows)
+    """Return what came out of the tables of what follows each cut from each price, in one paragraph."""
+    docked, own = (record["price_tables"][kind].values() for kind in ("docked", "representative"))
+    cells = sum(figure["cells"] for figure in docked)
+    return (
+        f"The paper's {', '.join(PUBLISHED_AS.values())} list what follows each cut from each price. "
+        f"With the authors' numbers {sum(figure['printed_digits'] for figure in docked)} of {cells} cells come out to the last digit; with ours "
+        f"{sum(figure['beyond_three'] for figure in own)} lie beyond three standard errors, the farthest "
+        f"{max(figure['apart'] for figure in own):.1f}."
+    )
 
 
 def _studies(record: dict[str, Any]) -> str:
