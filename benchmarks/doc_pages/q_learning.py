@@ -109,11 +109,13 @@ def _price_tables(record: dict[str, Any]) -> str:
     """Return what came out of the tables of what follows each cut from each price, in one paragraph."""
     docked, own = (record["price_tables"][kind].values() for kind in ("docked", "representative"))
     cells = sum(figure["cells"] for figure in docked)
+    exact = sum(figure["printed_digits"] for figure in docked)
+    far, farthest = sum(figure["beyond_three"] for figure in own), max(figure["apart"] for figure in own)
+    tables = ", ".join(name.removeprefix("Table ") for name in PUBLISHED_AS.values())
     return (
-        f"The paper's {', '.join(PUBLISHED_AS.values())} list what follows each cut from each price. "
-        f"With the authors' numbers {sum(figure['printed_digits'] for figure in docked)} of {cells} cells come out to the last digit; with ours "
-        f"{sum(figure['beyond_three'] for figure in own)} lie beyond three standard errors, the farthest "
-        f"{max(figure['apart'] for figure in own):.1f}."
+        f"The paper's tables {tables} list what follows each cut from each price. With the authors' numbers {exact} of "
+        f"{cells} cells come out to the last digit; with ours {far} lie beyond three standard errors, the farthest "
+        f"{farthest:.1f}."
     )
 
 
