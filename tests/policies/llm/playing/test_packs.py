@@ -108,7 +108,7 @@ def test_four_packs_are_shipped():
             "name": name,
             "language": name[:2],
             "paraphrase": name[-1],
-            "version": 11,
+            "version": 12,
             "digest": pack.digest(),
         }
         assert re.fullmatch("[0-9a-f]{16}", pack.digest())
