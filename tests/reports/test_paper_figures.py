@@ -2,6 +2,7 @@
 
 import csv
 import re
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -10,6 +11,8 @@ from small import llm_coop, small_study
 
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.render.charts.sizes import column_width, fit_rows, read_width
+from llm_coop_envs.reports.contrasts import compare_arms
+from llm_coop_envs.reports.effects import draw_effects
 from llm_coop_envs.reports.figures import draw_figures
 from llm_coop_envs.reports.run_sections import read_run
 from llm_coop_envs.runs.folder import open_run
@@ -19,9 +22,10 @@ CONTESTS = """\
 name: contests
 measures: [mean_last]
 conditions:
-  - &kbc {name: silent, title: no talk, pair: kbc, scenario: kbc, settings: {players: 5, talk: false}, episodes: 6,
+  - &kbc {name: silent, title: "a contest, no talk", pair: kbc, scenario: kbc,
+     settings: {players: 5, talk: false}, episodes: 6,
      policies: {mix: [{name: announcer}, {name: follower, share: 3}, {name: poisson}]}}
-  - {<<: *kbc, name: talk, title: talk, settings: {players: 5}}
+  - {<<: *kbc, name: talk, title: "a contest, with talk", settings: {players: 5}}
   - &firms {name: slow, title: slow firms, pair: firms, scenario: bertrand, preset: team_up_linear, seeds: [1, 2],
      settings: {rounds: 30, talk: false}, policies: win_continue_lose_reverse}
   - {<<: *firms, name: fast, title: fast firms, settings: {rounds: 30, talk: true}, policies: price_matching}
@@ -135,3 +139,17 @@ def test_what_was_not_drawn_is_said_on_demand(folder, tmp_path):
     wrong = llm_coop("figures", folder, "--width", "wide")
     assert wrong.returncode == 2
     assert "3.3in" in wrong.stderr
+
+
+def test_names_below_the_axis_of_an_effect_fit_side_by_side(folder):
+    sections = read_run(open_run(folder))[0]
+    with column_width(3.3):
+        drawings = draw_effects(compare_arms(sections, ["mean_last"]))
+    names = []
+    for drawing in drawings:
+        for axes in drawing.figure.axes:
+            drawing.figure.canvas.draw()
+            boxes = [label.get_window_extent() for label in axes.get_xticklabels()]
+            names += [label.get_text().replace("\n", " ") for label in axes.get_xticklabels()]
+            assert all(left.x1 < right.x0 for left, right in pairwise(boxes))
+    assert {"no talk", "with talk", "slow firms", "fast firms"} <= set(names)
