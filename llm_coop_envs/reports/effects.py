@@ -19,7 +19,7 @@ from llm_coop_envs.statistics.intervals import Interval, mean_interval
 #: The most measures of a figure, and the most pairs that are joined by lines.
 MOST_MEASURES, MOST_LINES = 4, 100
 #: The longest line of an arm's name below the axis, in characters.
-_NAME = 11
+_NAME = 13
 #: The longest line of a measure's words beside the axis.
 _AXIS = 26
 #: Where a mean with its interval stands beside the dots that it is the mean of.
@@ -64,7 +64,7 @@ def _drawing(contrast: Contrast, tests: Sequence[Comparison], finding: str) -> D
         f"Right of each measure: differences, with their mean and its 95 % interval.{lines} {finding}",
         alt=f"Effect plots: measures of the conditions '{first.title}' and '{second.title}', pair by pair, and their "
         "differences. The numbers are in the table of this comparison.",
-        figure=draw_panels([panels[at : at + 4] for at in range(0, len(panels), 4)], size=(2.3, 2.6)),
+        figure=draw_panels([panels[at : at + 4] for at in range(0, len(panels), 4)], size=(2.9, 2.6)),
     )
 
 
@@ -93,7 +93,7 @@ def _values_panel(contrast: Contrast, test: Comparison) -> Panel:
         dots=dots,
         x_ticks=(0, 1),
         tick_labels=[_short(arm) for arm in (contrast.first, contrast.second)],
-        x_range=(-0.6, 1.6),
+        x_range=(-0.5, 1.5),
     )
 
 

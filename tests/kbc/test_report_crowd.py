@@ -18,6 +18,7 @@ from llm_coop_envs.studies.study import load_study
 
 STUDY = """\
 name: large
+source: Pan et al. 2024
 seed: 2
 conditions:
   - name: alone

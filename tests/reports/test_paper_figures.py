@@ -2,6 +2,7 @@
 
 import csv
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from small import llm_coop, small_study
 
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.render.charts.sizes import column_width, fit_rows, read_width
+from llm_coop_envs.reports.effects import draw_effects
 from llm_coop_envs.reports.figures import draw_figures
 from llm_coop_envs.reports.run_sections import read_run
 from llm_coop_envs.runs.folder import open_run
@@ -65,6 +67,23 @@ def test_the_numbers_of_an_effect_plot_are_those_of_the_events(folder, drawn):
     half = stats.t.ppf(0.975, 5) * differences.std(ddof=1) / np.sqrt(6)
     wanted = [differences.mean(), differences.mean() - half, differences.mean() + half]
     assert [float(mean[name]) for name in ("y", "low", "high")] == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize(
+    "titles", [("no institution, three firms", "contract, three firms"), ("uncooperative", "x" * 13)]
+)
+def test_names_below_an_effect_plot_are_apart_and_whole(folder, titles):
+    """'no talk' ran into 'temperature 1.2', and 'uncooperative' was broken in the middle."""
+    contrast = next(one for one in read_run(open_run(folder))[1] if one.second.condition.name == "talk")
+    for arm, title in zip((contrast.first, contrast.second), titles, strict=True):
+        arm.condition = replace(arm.condition, title=title)
+    (drawing,) = draw_effects([contrast])
+    drawing.figure.canvas.draw()
+    first, second = drawing.figure.axes[0].get_xticklabels()
+    assert first.get_window_extent().x1 < second.get_window_extent().x0
+    for label, title in zip((first, second), titles, strict=True):
+        assert all(word in title.split() for word in label.get_text().removesuffix("…").split()[:-1])
+        assert "..." in label.get_text() or "…" in label.get_text() or label.get_text().split() == title.split()
 
 
 def test_every_figure_has_the_width_and_its_fonts_and_numbers(drawn):
