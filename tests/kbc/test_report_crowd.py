@@ -53,6 +53,7 @@ def run(tmp_path_factory):
 @pytest.fixture(scope="module")
 def section(run):
     section = KbcSection(find_scenario("kbc"))
+    section.source = run.manifest["source"]
     for episode in read_episodes(run):
         if not section.conditions or section.conditions[-1].condition != episode.condition:
             section.conditions.append(PlayedCondition(condition=episode.condition, who="scripted", color="k"))

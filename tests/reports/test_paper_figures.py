@@ -11,6 +11,7 @@ from small import llm_coop, small_study
 
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.render.charts.sizes import column_width, fit_rows, read_width
+from llm_coop_envs.reports.contrasts import compare_arms
 from llm_coop_envs.reports.effects import draw_effects
 from llm_coop_envs.reports.figures import draw_figures
 from llm_coop_envs.reports.run_sections import read_run
@@ -74,7 +75,7 @@ def test_the_numbers_of_an_effect_plot_are_those_of_the_events(folder, drawn):
 )
 def test_names_below_an_effect_plot_are_apart_and_whole(folder, titles):
     """'no talk' ran into 'temperature 1.2', and 'uncooperative' was broken in the middle."""
-    contrast = next(one for one in read_run(open_run(folder))[1] if one.second.condition.name == "talk")
+    contrast = compare_arms(read_run(open_run(folder))[0], ["mean_last"])[0]
     for arm, title in zip((contrast.first, contrast.second), titles, strict=True):
         arm.condition = replace(arm.condition, title=title)
     (drawing,) = draw_effects([contrast])

@@ -180,8 +180,7 @@ class KbcSection(ScenarioSection[Guesses]):
         groups: dict[tuple[tuple[float, float], bool], list[PlayedCondition[Guesses]]] = {}
         for played in self.conditions:
             if all(episode.rounds for episode in played.episodes):
-                settings = KBCSettings.build(**played.condition.settings)
-                alike = concerns(self.published, self.source) and reference.comparable(settings)
+                alike = reference.comparable(KBCSettings.build(**played.condition.settings))
                 groups.setdefault((number_range(played), alike), []).append(played)
         if not groups:
             raise NotDrawn("no beauty contest of the run has come to a decision")
