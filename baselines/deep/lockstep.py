@@ -87,7 +87,15 @@ class SeatVecEnv(SharedVecEnv):
         if not self._seat:
             self._lockstep.seen = self._lockstep.env.reset()
         self.reset_infos = [{} for _ in range(self.num_envs)]
-        return self._lockstep.seen[self._mine]
+        return self._own(self._lockstep.seen)
+
+    def _own(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """The rows of this seat, side by side in memory.
+
+        torch sums rows that are apart in another order. A training that continues from a checkpoint, whose rows are
+        side by side, would end with other last digits.
+        """
+        return np.ascontiguousarray(rows[self._mine])
 
     def step_async(self, actions: NDArray[Any]) -> None:
         """Store the choices of this seat."""
@@ -98,8 +106,8 @@ class SeatVecEnv(SharedVecEnv):
         self._lockstep.wait(self._seat)
         if not self._seat:
             self._lockstep.result = self._lockstep.env.step(self._lockstep.outputs)
-        observations, rewards, done, infos = (part[self._mine] for part in self._lockstep.result)
-        return observations, rewards, done, infos
+        observations, rewards, done, infos = self._lockstep.result
+        return self._own(observations), self._own(rewards), self._own(done), infos[self._mine]
 
     def wait(self) -> None:
         """Wait until every seat has got as far as this one."""

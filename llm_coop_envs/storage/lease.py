@@ -161,7 +161,12 @@ class Lease:
 
     def holds(self) -> bool:
         """Whether this process surely still holds the lease; only an old heartbeat makes it look at its file."""
-        return self.number is not None and (self._machine.now() - self._beaten < TRUST or self.beat())
+        for _ in range(2):
+            if self.number is None or self._machine.now() - self._beaten < TRUST:
+                return self.number is not None
+            if not self.beat():
+                return False
+        return self._machine.now() - self._beaten < TRUST  # it may have been stopped while it looked
 
     def beat(self) -> bool:
         """Send a heartbeat.

@@ -205,3 +205,19 @@ def test_a_lease_is_taken_only_after_the_holder_that_is_named(tmp_path):
     left.leave()
     assert not other.take(after="b")
     assert other.take(after="a")
+
+
+def test_who_was_stopped_while_it_looked_at_its_file_looks_again(tmp_path, monkeypatch):
+    machine = Turned()
+    mine, other = Lease(tmp_path / "it", "a", machine), Lease(tmp_path / "it", "b")
+    assert mine.take()
+    machine.later(TRUST)
+
+    def touch(path):
+        if machine.now() == TRUST:  # stopped just here, for so long that another one took it over
+            machine.later(45.0)
+            assert other.take(is_dead=True)
+        Machine.touch(machine, path)
+
+    monkeypatch.setattr(machine, "touch", touch)
+    assert not mine.holds()

@@ -41,6 +41,11 @@ SMALL_ROOM = {
     "exits": {"bottom": [[10, 4], [10, 5]], "left": [[5, 0], [6, 0]], "right": [[5, 10]]},
 }
 ROOM = {**SMALL_ROOM, "control": "exit", "talk": False}
+FEWER_CELLS = {
+    "rows": 9,
+    "cols": 9,
+    "exits": {"bottom": [[8, 3], [8, 4]], "left": [[4, 0], [5, 0]], "right": [[4, 8]]},
+}
 
 # What stable-baselines3 and torch warn about on import or use is not ours to mend.
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("default")]
@@ -266,6 +271,16 @@ PLANS = {
         "env": "evacuation",
         "networks": "independent",
         "settings": {**ROOM, "people": 3},
+        "steps": 500,
+        "every": 200,
+        "copies": 2,
+        "hyper": {"n_steps": 16},
+    },
+    # Here the values of a seat's rows once differed in the last digit with where they stood in memory.
+    "evacuation-independent-12-rounds": {
+        "env": "evacuation",
+        "networks": "independent",
+        "settings": {**ROOM, **FEWER_CELLS, "people": 3, "rounds": 12},
         "steps": 500,
         "every": 200,
         "copies": 2,
