@@ -6,11 +6,15 @@ import html
 import importlib
 import inspect
 import json
+import os
 import re
+import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import typer
 from sphinx.application import Sphinx
 
@@ -42,6 +46,7 @@ html_extra_path = [str(GALLERY / "site")] if (GALLERY / "gallery.json").is_file(
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 nb_execution_mode = "force"
+nb_execution_in_temp = True
 nb_execution_timeout = 120
 nb_execution_raise_on_error = True
 autodoc_member_order = "bysource"
@@ -54,6 +59,7 @@ HERE = Path(__file__).parent
 TABLE = re.compile(
     r"(?:^\*\*(?P<title>.+?)\*\*.*\n\n)?^\| import from \| names \|\n.*\n(?P<rows>(?:\|.*\n)+)", re.MULTILINE
 )
+NEEDS = "needs-"  # the tag of a notebook's cell, with the module that it needs
 EVERY_NAME = ("all", "every", "the class")
 
 
@@ -105,6 +111,7 @@ def describe_command(name: str, command: Any) -> list[str]:
 
 def write_reference(app: Sphinx) -> None:
     """Write the pages of the reference before Sphinx looks for its sources."""
+    from llm_coop_envs.benchmarks.doc_pages.environments import full_texts
     from llm_coop_envs.cli.main import app as command_line
 
     folder = HERE / "reference"
@@ -120,7 +127,27 @@ def write_reference(app: Sphinx) -> None:
     pages = [describe_command(name, command) for name, command in sorted(group.commands.items()) if not command.hidden]
     text = ["# Commands", "", "What `llm-coop COMMAND --help` prints.", "", *(line for page in pages for line in page)]
     (folder / "commands.md").write_text("\n".join(text), encoding="utf-8")
+    (folder / "settings.md").write_text(full_texts(), encoding="utf-8")
     (folder / "gallery.md").write_text(gallery_page(), encoding="utf-8")
+    write_notebooks()
+
+
+def write_notebooks() -> None:
+    """Copy the notebooks, which are stored without outputs, to where Sphinx runs them and shows what they show."""
+    folder = HERE / "notebooks"
+    folder.mkdir(exist_ok=True)
+    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])  # for `!llm-coop`
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(HERE.parent), os.environ.get("PYTHONPATH", "")])
+    for path in sorted((HERE.parent / "examples" / "notebooks").glob("*.ipynb")):
+        notebook = nbformat.read(path, as_version=4)
+        for cell in notebook.cells:
+            tags = cell.metadata.get("tags", [])
+            missing = [tag for tag in tags if tag.startswith(NEEDS) and not find_spec(tag.removeprefix(NEEDS))]
+            if missing:
+                cell.metadata["tags"] = [*tags, "skip-execution"]
+                module = missing[0].removeprefix(NEEDS)
+                cell.source = f"# Not run for this page: {module} was not installed.\n{cell.source}"
+        nbformat.write(notebook, folder / path.name)
 
 
 def card(study: dict[str, Any]) -> str:

@@ -122,6 +122,7 @@ def to_action(question: Question, answer: Any) -> Action:
             return {}
         answer = reading.value
     if isinstance(question, Number) and is_number and answer is not None:
+        assert not isinstance(answer, Mapping)
         answer = question.choice(float(answer))
     return {"choice": answer}
 

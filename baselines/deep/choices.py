@@ -41,11 +41,12 @@ class Choices:
         self._numbers = np.broadcast_to(row, (game.n_players, points)) if own is None else own
         self.n = self._numbers.shape[1]
 
-    def values(self, outputs: NDArray[np.int64]) -> NDArray[Any]:
+    def values(self, outputs: NDArray[np.integer[Any]]) -> NDArray[Any]:
         """The choices of all players, of one game or of several, (..., players), from one output each."""
         if self._numbers is None:
             return outputs
-        return self._numbers[np.arange(outputs.shape[-1]), outputs]
+        numbers: NDArray[Any] = self._numbers[np.arange(outputs.shape[-1]), outputs]
+        return numbers
 
     def value(self, player: int, output: int) -> float | int:
         """The choice of one player."""

@@ -209,8 +209,8 @@ def _judge(judge: Mapping[str, Any]) -> str:
         alarms = f"{result['alarms']} false alarms in {result['honest']} episodes"
         verdicts.append(f"{detector}: {alarms}, area {result['area']:.2f}, kappa {result['kappa']:.2f}")
     return (
-        f"**{name_with_size(judge['model'])} as the judge**, and rules on the same {judge['messages']:,} messages. "
-        f"{'; '.join(verdicts).capitalize()}. On single messages they agree with kappa {agreed['kappa']:.2f} "
+        f"**{name_with_size(judge['model'])} as the judge** of {judge['messages']:,} messages, and rules: "
+        f"{'; '.join(verdicts)}. Agreement on messages: kappa {agreed['kappa']:.2f} "
         f"({agreed['low']:.2f} to {agreed['high']:.2f})."
     )
 

@@ -2,30 +2,34 @@
 
     python -m llm_coop_envs.benchmarks.doc_pages.environments docs
 
-writes one page for each scenario, and `scenarios.md` with what all of them share. A test compares the pages with what
-this writes, so that they cannot fall behind the code.
+writes one page for each scenario, and `scenarios.md` with what all of them share. These pages show the first sentence
+on each setting; `full_texts`, from which the site makes a page of its reference, has the others. A test compares the
+pages with what this writes, so that they cannot fall behind the code.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from llm_coop_envs.cli.description import Description, PolicyText, Setting, all_scenarios, describe
+from llm_coop_envs.util.base_settings import declared
+from llm_coop_envs.util.docstrings import first_sentence
 
 COMMAND = "python -m llm_coop_envs.benchmarks.doc_pages.environments docs"
 WRITTEN = f"*Written by `{COMMAND}`; change the docstrings, not this page.*"
 COMMON = Path(__file__).with_name("scenarios.md")
+FULL = "First sentences; all of them are in the [reference](reference/settings.md) and in `llm-coop describe {}`."
+ONLY_OPENED = ("Features", "State", "Events")
 
 
 def pages() -> dict[str, str]:
     """Return all pages as Markdown, by file name."""
-    descriptions = [describe(scenario.name) for scenario in all_scenarios()]
-    shared_settings = _shared([{setting.name: setting for setting in each.settings} for each in descriptions])
-    shared_measures = _shared([each.metrics for each in descriptions])
+    descriptions, shared_settings, shared_measures = _described()
     rows = (
         f"| [`{each.scenario.name}_v0`]({each.scenario.name}.md) | {each.scenario.title} "
         f"| `{each.agents[0]}` to `{each.agents[1]}` | {', '.join(f'`{phase}`' for phase in each.phases)} |"
@@ -34,11 +38,45 @@ def pages() -> dict[str, str]:
     common = COMMON.read_text(encoding="utf-8").format(
         written=WRITTEN,
         rows="\n".join(rows),
-        settings=_settings_table(shared_settings.values()),
+        full=FULL.format("SCENARIO"),
+        settings=_short_table(shared_settings.values(), _allowed(descriptions[0])),
         measures=_measures_table(shared_measures),
     )
     own = {f"{each.scenario.name}.md": _page(each, set(shared_settings), set(shared_measures)) for each in descriptions}
     return {"scenarios.md": common, **own}
+
+
+def full_texts() -> str:
+    """Return everything that docstrings say of scenarios, settings, measures and options of policies, as Markdown."""
+    descriptions, shared_settings, shared_measures = _described()
+    lines = ["# Scenarios in full", "", "What `llm-coop describe SCENARIO` prints.", "", "## Every scenario", ""]
+    lines += [_settings_table(shared_settings.values()), "", _plain_table(shared_measures), ""]
+    for each in descriptions:
+        own = [setting for setting in each.settings if setting.name not in shared_settings]
+        measures = {key: about for key, about in each.metrics.items() if key not in shared_measures}
+        options = {
+            f"{policy.name}: {option.name}": f"{option.about.rstrip('.')}. Default: `{_value(option.default)}`."
+            for policy in each.policies
+            for option in policy.options
+        }
+        lines += [
+            f"## {each.scenario.title}",
+            "",
+            *(f"{block}\n" for block in each.about),
+            _settings_table(own),
+            "",
+            _plain_table(measures),
+            "",
+        ]
+        lines += [_plain_table(options, "option of a policy"), ""]
+    return "\n".join(lines)
+
+
+def _described() -> tuple[list[Description], dict[str, Any], dict[str, Any]]:
+    """Return all scenarios, and the settings and measures that they share."""
+    descriptions = [describe(scenario.name) for scenario in all_scenarios()]
+    shared_settings = _shared([{setting.name: setting for setting in each.settings} for each in descriptions])
+    return descriptions, shared_settings, _shared([each.metrics for each in descriptions])
 
 
 def _shared(tables: list[Mapping[str, Any]]) -> dict[str, Any]:
@@ -60,7 +98,7 @@ def _page(description: Description, shared_settings: set[str], shared_measures: 
         "",
         f"    env = llm_coop_envs.{name}_v0.parallel_env()",
         "",
-        *(f"{block}\n" for block in description.about),
+        *(f"{_opening(block)}\n" for block in description.about),
         f"**Wordings.** {', '.join(f'`{wording}`' for wording in description.wordings)}, or a folder of your own.",
         "",
         "## Spaces",
@@ -75,9 +113,9 @@ def _page(description: Description, shared_settings: set[str], shared_measures: 
         "",
         "## Settings",
         "",
-        "Besides [those of every scenario](scenarios.md):",
+        f"Besides [those of every scenario](scenarios.md). {FULL.format(name)}",
         "",
-        _settings_table(settings),
+        _short_table(settings, _allowed(description)),
         "",
         "## Presets",
         "",
@@ -93,10 +131,35 @@ def _page(description: Description, shared_settings: set[str], shared_measures: 
         "",
         "## Scripted policies",
         "",
-        *(line for policy in description.policies if policy.name != "llm" for line in _policy(policy)),
+        *(_policy(policy) for policy in description.policies if policy.name != "llm"),
         "",
     ]
     return "\n".join(lines)
+
+
+def _allowed(description: Description) -> Mapping[str, Iterable[Any]]:
+    """Return the values that settings may have, of those that have a few."""
+    kind: Any = description.scenario.settings_type
+    return declared(kind, "allowed")
+
+
+def _short_table(settings: Iterable[Setting], allowed: Mapping[str, Iterable[Any]]) -> str:
+    """Return the first sentence on each setting, and the values that it may have besides its default."""
+    rows = []
+    for setting in settings:
+        sentence = first_sentence(setting.about)
+        values = [
+            value for value in (json.dumps(each) for each in allowed.get(setting.name, ())) if value not in sentence
+        ]
+        others = [f"`{_cell(value)}`" for value in values if value != json.dumps(setting.default)]
+        default = ", ".join([f"`{_value(setting.default)}`", *others])
+        rows.append(f"| `{setting.name}` | {default} | {_cell(sentence)} |")
+    return "\n".join(["| setting | default, other values | meaning and source |", "|---|---|---|", *rows])
+
+
+def _plain_table(texts: Mapping[str, str], head: str = "measure") -> str:
+    rows = (f"| `{name}` | {_cell(about)} |" for name, about in texts.items())
+    return "\n".join([f"| {head} | meaning |", "|---|---|", *rows])
 
 
 def _settings_table(settings: Iterable[Setting]) -> str:
@@ -114,11 +177,22 @@ def _measures_table(measures: Mapping[str, str]) -> str:
         names = ", ".join(f"`{name}`" for name, _ in members)
         if len(members) == 1:
             ((name, _),) = members
-            meaning = measures[name]
+            meaning = _brief(measures[name])
         else:
-            meaning = f"{meaning}; {', '.join(when for _, when in members)}."
+            meaning = f"{_brief(meaning)}; {', '.join(when for _, when in members)}"
         rows.append(f"| {names} | {_cell(meaning)} |")
     return "\n".join(["| measure | meaning |", "|---|---|", *rows])
+
+
+def _opening(block: str) -> str:
+    """Return a block of a scenario's docstring, of lists of numbers and events the first sentence alone."""
+    return f"{first_sentence(' '.join(block.split()))}." if block.lstrip("*").startswith(ONLY_OPENED) else block
+
+
+def _brief(meaning: str) -> str:
+    """Return the first statement on a measure, without remarks in parentheses other than sources."""
+    statement = re.split(r"; (?![^()]*\))", first_sentence(meaning))[0]
+    return re.sub(r" \([^()0-9]*\)", "", statement)
 
 
 def _preset_rows(presets: Mapping[str, Mapping[str, Any]]) -> Iterable[str]:
@@ -134,9 +208,9 @@ def _preset_rows(presets: Mapping[str, Mapping[str, Any]]) -> Iterable[str]:
         earlier[name] = changes
 
 
-def _policy(policy: PolicyText) -> list[str]:
-    options = (f"  - `{option.name}` ({_value(option.default)}): {option.about}" for option in policy.options)
-    return [f"- `{policy.name}`: {policy.about}", *options]
+def _policy(policy: PolicyText) -> str:
+    options = ", ".join(f"`{option.name}` ({_value(option.default)})" for option in policy.options)
+    return f"- `{policy.name}`: {policy.about}" + (f" Options: {options}." if options else "")
 
 
 def _value(value: Any) -> str:

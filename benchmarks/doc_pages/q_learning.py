@@ -55,12 +55,6 @@ _HEADLINES = (
 )
 _MARKET = "Calvano et al. 2020"
 _COMPARED = ("profit gain above Nash", "rivals' answer, %", "does not pay, %", "rounds until back", "final price")
-_BY_PRICE = {
-    "answer": "the rival's price change after a cut, by price before and after it",
-    "own": "the deviator's price change thereafter",
-    "worth": "what the cut is worth, as a share",
-    "unprofitable": "how often it does not pay",
-}
 
 
 def page() -> str:
@@ -112,17 +106,17 @@ def _statistical(record: dict[str, Any]) -> str:
 
 
 def _price_tables(record: dict[str, Any]) -> str:
-    docked, own = record["price_tables"]["docked"], record["price_tables"]["representative"]
-    rows = [
-        [
-            f"{PUBLISHED_AS[name]}: {_BY_PRICE[name]}",
-            f"{docked[name]['printed_digits']} of {docked[name]['cells']}",
-            f"{own[name]['beyond_three']} of {own[name]['cells']}",
-            f"{own[name]['apart']:.1f}",
-        ]
-        for name in PUBLISHED_AS
-    ]
-    return table(["table", "docked: to the last digit", "own: beyond three standard errors", "farthest cell"], rows)
+    """Return what came out of the tables of what follows each cut from each price, in one paragraph."""
+    docked, own = (record["price_tables"][kind].values() for kind in ("docked", "representative"))
+    cells = sum(figure["cells"] for figure in docked)
+    exact = sum(figure["printed_digits"] for figure in docked)
+    far, farthest = sum(figure["beyond_three"] for figure in own), max(figure["apart"] for figure in own)
+    tables = ", ".join(name.removeprefix("Table ") for name in PUBLISHED_AS.values())
+    return (
+        f"The paper's tables {tables} list what follows each cut from each price. With the authors' numbers {exact} of "
+        f"{cells} cells come out to the last digit; with ours {far} lie beyond three standard errors, the farthest "
+        f"{farthest:.1f}."
+    )
 
 
 def _studies(record: dict[str, Any]) -> str:

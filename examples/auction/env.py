@@ -71,7 +71,7 @@ class AuctionEnv(ScenarioEnv):
     Events: `nature` with the values, and `round`: `winner`, `price`, `bids` (`None` for a pass).
     """
 
-    metadata: ClassVar[dict[str, Any]] = {**ScenarioEnv.metadata, "name": "auction_v0", "render_fps": 2}
+    metadata: dict[str, Any] = {**ScenarioEnv.metadata, "name": "auction_v0", "render_fps": 2}
     settings_type = AuctionSettings
     slots_type = AuctionSlots
     role = "bidder"

@@ -170,7 +170,7 @@ class CommonsEnv(ScenarioEnv):
     Events: `round`: `pool` before the harvest, `wanted` and `taken` (`None` for who is not there), `left`, and `grown`.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {**ScenarioEnv.metadata, "name": "commons_v0", "render_fps": 2}
+    metadata: dict[str, Any] = {**ScenarioEnv.metadata, "name": "commons_v0", "render_fps": 2}
     settings_type = CommonsSettings
     slots_type = CommonsSlots
     role = "villager"

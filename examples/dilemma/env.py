@@ -210,7 +210,7 @@ class DilemmaEnv(ScenarioEnv):
     Events: `round`: `actions` (by number) and `payoffs`; in groups also the number of the `game` that each one plays.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {**ScenarioEnv.metadata, "name": "dilemma_v0", "render_fps": 2}
+    metadata: dict[str, Any] = {**ScenarioEnv.metadata, "name": "dilemma_v0", "render_fps": 2}
     settings_type = DilemmaSettings
     slots_type = DilemmaSlots
     role = "player"

@@ -91,7 +91,7 @@ class FisheryEnv(ScenarioEnv):
     Events: `round` for each season: `stock` before it, `wanted`, `catches`, `left` (after growth).
     """
 
-    metadata: ClassVar[dict[str, Any]] = {**ScenarioEnv.metadata, "name": "fishery_v0", "render_fps": 2}
+    metadata: dict[str, Any] = {**ScenarioEnv.metadata, "name": "fishery_v0", "render_fps": 2}
     settings_type = FisherySettings
     slots_type = FisherySlots
     role = "fisher"

@@ -58,10 +58,10 @@ def draw(scene: FisheryScene, canvas: Canvas) -> None:
     top, bottom = (Rect(main.left, y, main.width, main.height // 2 - px(8)) for y in (main.top, main.centery + px(8)))
     axis: dict[str, Any] = {"x_range": (0, scene.seasons), "x_label": "season"}
     stock = Chart(canvas, top, title="Tons of fish", y_range=(0, scene.capacity), **axis)
-    stock.curve(np.arange(len(scene.stock)), np.array(scene.stock), BLUE)
+    stock.curve(np.arange(len(scene.stock), dtype=np.float64), np.array(scene.stock), BLUE)
     catches = np.array(scene.catches).reshape(-1, len(scene.agents))
     landed = Chart(canvas, bottom, title="Tons landed by each", y_range=(0, catches.max(initial=1.0)), **axis)
-    landed.players(np.arange(1, len(catches) + 1), catches)
+    landed.players(np.arange(1, len(catches) + 1, dtype=np.float64), catches)
     draw_talk(canvas, inside, scene, title="Said", empty="Nobody has spoken.")
 
 

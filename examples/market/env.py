@@ -160,7 +160,7 @@ class MarketEnv(ScenarioEnv):
     `trades` as (seller, buyer, price).
     """
 
-    metadata: ClassVar[dict[str, Any]] = {**ScenarioEnv.metadata, "name": "market_v0", "render_fps": 2}
+    metadata: dict[str, Any] = {**ScenarioEnv.metadata, "name": "market_v0", "render_fps": 2}
     settings_type = MarketSettings
     slots_type: ClassVar[type[Slots] | Mapping[str, type[Slots]]] = {SELLER: SellerSlots, BUYER: BuyerSlots}
     role = SELLER

@@ -115,7 +115,7 @@ class BertrandBatch(BatchEnv):
         self._tabulate(n)
         self._rounds_played = np.zeros(copies, dtype=np.int64)
         self._streak = np.zeros(copies, dtype=np.int64)
-        self._chosen = np.zeros(self._shape, dtype=np.int64 if len(self._grids) else np.float64)
+        self._chosen: NDArray[Any] = np.zeros(self._shape, dtype=np.int64 if len(self._grids) else np.float64)
         self._is_known = np.zeros(copies, dtype=np.bool_)
         self._start = self._as_choices(self._settings.start)
 

@@ -50,6 +50,7 @@ class PromptWindow(Protocol):
     @property
     def lingers(self) -> bool:
         """Whether it shows the game's result until a key is pressed."""
+        ...
 
     def ask(self, prompt: Prompt) -> None:
         """Show a question and start to accept an answer."""

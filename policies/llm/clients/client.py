@@ -35,7 +35,7 @@ class Client(ABC):
         hosted = endpoint.base_url is None or endpoint.is_openai
         self.form = wire.FORMS[0 if endpoint.is_local else 2 if hosted else 1]
         self._endpoint = endpoint
-        self._refused = set(wire.FORMS[: wire.FORMS.index(self.form)])
+        self._refused: set[str] = set(wire.FORMS[: wire.FORMS.index(self.form)])
         self._answered = False
 
     async def complete(self, request: ChatRequest, *, idempotency_key: str = "") -> ChatReply:
@@ -114,18 +114,18 @@ class Client(ABC):
         timeout"), so the exception that aiohttp raised decides.
         """
         where = self._endpoint.where
-        error = root_cause(error, aiohttp)
-        if isinstance(error, ChatError):  # our own, wrapped by an SDK
-            return error
-        if isinstance(error, aiohttp.ServerTimeoutError):
+        cause: Any = root_cause(error, aiohttp)
+        if isinstance(cause, ChatError):  # our own, wrapped by an SDK
+            return cause
+        if isinstance(cause, aiohttp.ServerTimeoutError):
             return ChatError(f"{where} took no connection for {CONNECT_SECONDS:g} s", kind="timeout")
-        if isinstance(error, aiohttp.ClientConnectorError):
-            code = error.os_error.errno  # asyncio's own message repeats the address and lacks the reason
+        if isinstance(cause, aiohttp.ClientConnectorError):
+            code = cause.os_error.errno  # asyncio's own message repeats the address and lacks the reason
             reason = (
-                os.strerror(code) if code and code > 0 else error.os_error.strerror or type(error.os_error).__name__
+                os.strerror(code) if code and code > 0 else cause.os_error.strerror or type(cause.os_error).__name__
             )
             return ChatError(f"{where} cannot be reached ({reason})", kind="network")
-        return ChatError(f"{where} broke off the connection ({type(error).__name__})", kind="network", maybe_paid=True)
+        return ChatError(f"{where} broke off the connection ({type(cause).__name__})", kind="network", maybe_paid=True)
 
 
 def root_cause(error: BaseException, aiohttp: Any) -> BaseException:

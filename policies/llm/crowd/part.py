@@ -179,7 +179,7 @@ def read_answers(
         if choice is None and not reading.ok:
             submissions.missing.append(position)
         elif blank.dtype.kind == "i":
-            submissions.choices[position] = choice if math.fabs(choice) < _LARGEST else ILLEGAL
+            submissions.choices[position] = choice if choice is not None and math.fabs(choice) < _LARGEST else ILLEGAL
         else:
             submissions.choices[position] = choice
     return submissions

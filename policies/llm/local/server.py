@@ -52,7 +52,7 @@ class ServerStatus:
 
 def serve(weights: str, name: str, port: int, threads: int) -> None:
     """Serve until standard input ends, which happens when the guard ends in whatever way."""
-    import xllamacpp
+    import xllamacpp  # pyright: ignore[reportMissingImports]
 
     parameters = xllamacpp.CommonParams()
     parameters.model.path = weights
@@ -79,7 +79,7 @@ def guard(weights: str, name: str, threads: int, users: Path, status_path: Path,
         status_path: the file to which the `ServerStatus` is written.
         log: the name of the log that receives standard error.
     """
-    port, deaths = 0, 0
+    url, port, deaths = "", 0, 0
     with FileLock(status_path.with_suffix(ALIVE)) as alive, FileLock(users) as lock:
         alive.take(wait=True)
         while deaths <= _ONCE_MORE:

@@ -220,7 +220,7 @@ class MessageReader(Reader[str]):
         """Read an answer."""
         return read_text(text, key=self.key, speaker=self.speaker, truncated=truncated, refused=refused)
 
-    @property
+    @functools.cached_property
     def legal(self) -> Mapping[str, Any]:
         """How long it may be, where it is a move."""
         return {**NOTHING_LEGAL, "most": self.longest}

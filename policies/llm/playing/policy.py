@@ -88,7 +88,7 @@ class LLMPolicy(Policy):
         self._memories = defaultdict(Memory)  # only of players who remember something
         self._personas = self._deal(episode, prompts)
         kind = workflow_class(scenario)
-        self._workflow = kind(self.settings.workflow_settings(kind), episode, self._personas)
+        self._workflow = workflow = kind(self.settings.workflow_settings(kind), episode, self._personas)
         self._regulated = None
         mechanism = episode.settings.mechanism
         if episode.settings.regulator is not None or (mechanism is not None and mechanism.is_elected):
@@ -96,7 +96,7 @@ class LLMPolicy(Policy):
             prompter = Prompter(self.chat, self.settings, beside, self._count, self.counters, scripted=self._scripted)
             self._regulated = GenericWorkflow(NoSettings(), episode, self._personas), prompter
         # Prompts are rendered from slots alone, except for regulators and workflows that use the environment's text.
-        self.slots_only = not self._workflow.from_text and self._regulated is None
+        self.slots_only = not workflow.from_text and self._regulated is None
 
     async def act(self, requests: Sequence[Request]) -> Sequence[Action]:
         """Ask the model for all these decisions at once.
