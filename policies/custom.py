@@ -58,7 +58,12 @@ def find_class(reference: str) -> type[Policy]:
     classes = {key: cls for key, cls in vars(imported).items() if inspect.isclass(cls) and issubclass(cls, Policy)}
     if name not in classes or inspect.isabstract(classes[name]):
         own = [key for key, cls in classes.items() if cls.__module__ == module and not inspect.isabstract(cls)]
-        reason = f"is no class of a policy in that module; {suggestion(name, own) if own else 'there is none in it'}"
+        hint = (
+            suggestion(name, own)
+            if own
+            else "there is none in it; derive it from llm_coop_envs.policies.ScriptedPolicy"
+        )
+        reason = f"is no class of a policy in that module; {hint}"
         raise SettingsError("policy", reference, reason)
     return classes[name]
 

@@ -176,6 +176,12 @@ def test_a_missing_library_is_in_the_extra_that_the_sentence_names():
     assert named > 10
 
 
+def test_the_first_page_lists_every_extra_that_users_install():
+    page = (ROOT / "docs" / "start.md").read_text(encoding="utf-8")
+    named = {name for row in re.findall(r"^\| (`[^|]*) \|", page, re.M) for name in re.findall(r"`([^`]+)`", row)}
+    assert set(project()["optional-dependencies"]) - named == {"all", "test", "docs", "dev"}
+
+
 def test_extras_of_learners_stand_apart_and_all_installs_together():
     extras = project()["optional-dependencies"]
     assert brought_by("sb3") - brought_by() == {"llm-coop-envs", "stable-baselines3", "sb3-contrib"}

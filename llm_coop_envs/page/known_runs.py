@@ -6,7 +6,6 @@ Names that come from outside are looked up among what was found, and never becom
 from __future__ import annotations
 
 import contextlib
-import math
 import os
 import socket
 import time
@@ -17,6 +16,7 @@ from typing import Any
 from llm_coop_envs.errors import LlmCoopError, RunError
 from llm_coop_envs.page.labels import read_labels
 from llm_coop_envs.page.measured import MeasureReader, summarise
+from llm_coop_envs.page.spending import SpendingReader
 from llm_coop_envs.runs import control
 from llm_coop_envs.runs.branch import BRANCH
 from llm_coop_envs.runs.failures import summarise_failures
@@ -28,7 +28,6 @@ from llm_coop_envs.util.opening import DAMAGED
 
 DEPTH = 3
 _LIVE_SECONDS = 0.5
-_COUNTED = ("answers", "prompt_tokens", "completion_tokens", "unpriced", "retries", "filtered")
 
 
 class KnownRuns:
@@ -48,6 +47,7 @@ class KnownRuns:
         self._runs: dict[Path, tuple[tuple[int, int], Run]] = {}
         self._live: dict[Path, tuple[float, dict[str, dict[str, Any]]]] = {}
         self._measured = MeasureReader()
+        self._spending = SpendingReader()
 
     def folders(self) -> dict[str, Path]:
         """The run folders by the names that they have on the page."""
@@ -112,8 +112,6 @@ class KnownRuns:
         live = self.live_of(run.folder)
         sessions = manifest["sessions"]
         state = _state(run, live)
-        counted = [session.get("asked", {}).get("counters", {}) for session in sessions]
-        counted += [status["counters"] for status in live.values() if status.get("counters")]
         finished = len(run.finished()) if state != COMPLETE else manifest["finished"]
         seconds_left = [one["left"] for one in live.values() if one.get("left") is not None]
         return {
@@ -129,12 +127,7 @@ class KnownRuns:
             "ended": sessions[-1]["ended"] if sessions and not live else None,
             "left": max(seconds_left, default=None),
             "models": sorted({model["policy"].partition(":")[2] for model in manifest["models"]}),
-            "used": {
-                **{counter: sum(part.get(counter) or 0 for part in counted) for counter in _COUNTED},
-                **{cost: math.fsum(part.get(cost) or 0 for part in counted) for cost in ("cost", "maybe_cost")},
-            },
-            "errors": sum(sum((part.get("errors") or {}).values()) for part in counted),
-            "calls": sum(part.get("calls") or 0 for part in counted),
+            **self._spending.read(run, live),
             "rates": self._measured.rates(run, live),
             "budget": next((session["asking"]["budget"] for session in reversed(sessions) if "asking" in session), {}),
             "live": {part: _session_for_page(status) for part, status in live.items()},

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from llm_coop_envs.render.charts.curves import Curve, Dots, Level, Panel, draw_panels
+from llm_coop_envs.render.charts.sizes import fit_rows, is_in_column, panel_width, points
 from llm_coop_envs.render.charts.style import FAINT, INK
 from llm_coop_envs.reports.contrast_text import contrast_text
 from llm_coop_envs.reports.contrasts import Contrast
@@ -18,8 +19,12 @@ from llm_coop_envs.statistics.intervals import Interval, mean_interval
 
 #: The most measures of a figure, and the most pairs that are joined by lines.
 MOST_MEASURES, MOST_LINES = 4, 100
-#: The longest line of an arm's name below the axis, in characters.
-_NAME = 13
+#: The size of a panel in inches, without a column's width, and how much of its width the axis and its label take.
+_SIZE, _LABELLED = (2.3, 2.6), 0.6
+#: From where to where the axis of two arms goes, which stand at 0 and 1.
+_ARMS = (-0.6, 1.6)
+#: The type below the axis, in points, and the width of a letter as a share of it.
+_TYPE, _LETTER = 9.0, 0.56
 #: The longest line of a measure's words beside the axis.
 _AXIS = 26
 #: Where a mean with its interval stands beside the dots that it is the mean of.
@@ -52,7 +57,8 @@ def _tests(contrast: Contrast) -> list[Comparison]:
 
 def _drawing(contrast: Contrast, tests: Sequence[Comparison], finding: str) -> Drawing:
     first, second = contrast.first.condition, contrast.second.condition
-    panels = [panel for test in tests for panel in effect_panels(contrast, test)]
+    (row, *_) = fit_rows([range(min(4, 2 * len(tests)))])
+    panels = [panel for test in tests for panel in effect_panels(contrast, test, len(row))]
     lines = f" Lines join the first {MOST_LINES} pairs." if any(len(t.first) > MOST_LINES for t in tests) else ""
     how = (
         "Lines join episodes of the same seed" if all(test.paired for test in tests) else "Dots are episodes, unpaired"
@@ -64,16 +70,22 @@ def _drawing(contrast: Contrast, tests: Sequence[Comparison], finding: str) -> D
         f"Right of each measure: differences, with their mean and its 95 % interval.{lines} {finding}",
         alt=f"Effect plots: measures of the conditions '{first.title}' and '{second.title}', pair by pair, and their "
         "differences. The numbers are in the table of this comparison.",
-        figure=draw_panels([panels[at : at + 4] for at in range(0, len(panels), 4)], size=(2.9, 2.6)),
+        figure=draw_panels([panels[at : at + 4] for at in range(0, len(panels), 4)], size=_SIZE),
     )
 
 
-def effect_panels(contrast: Contrast, test: Comparison) -> tuple[Panel, Panel]:
-    """One measure of two arms: the values of their pairs, joined, and the differences with their interval."""
-    return _values_panel(contrast, test), _difference_panel(test)
+def effect_panels(contrast: Contrast, test: Comparison, across: int) -> tuple[Panel, Panel]:
+    """One measure of two arms: the values of their pairs, joined, and the differences with their interval.
+
+    Args:
+        contrast: the two arms.
+        test: the measure's comparison.
+        across: how many panels stand in a row.
+    """
+    return _values_panel(contrast, test, across), _difference_panel(test)
 
 
-def _values_panel(contrast: Contrast, test: Comparison) -> Panel:
+def _values_panel(contrast: Contrast, test: Comparison, across: int) -> Panel:
     curves: list[Curve] = []
     dots: list[Dots] = []
     if test.paired:
@@ -92,8 +104,8 @@ def _values_panel(contrast: Contrast, test: Comparison) -> Panel:
         curves=curves,
         dots=dots,
         x_ticks=(0, 1),
-        tick_labels=[_short(arm) for arm in (contrast.first, contrast.second)],
-        x_range=(-0.5, 1.5),
+        tick_labels=_short_names((contrast.first, contrast.second), across),
+        x_range=_ARMS,
     )
 
 
@@ -124,9 +136,22 @@ def _mean_curve(interval: Interval | None, at: float, color: str) -> list[Curve]
 def _axis_text(contrast: Contrast, measure: str) -> str:
     """A measure in words, without what its words say in brackets."""
     noun = contrast.section.scenario.measured.words_for(measure, contrast.second.condition.settings).noun
-    return textwrap.fill(re.sub(r" *\([^)]*\)", "", noun).removeprefix("the "), _AXIS)
+    words = re.sub(r" *\([^)]*\)", "", noun).removeprefix("the ")
+    return words if is_in_column() else textwrap.fill(words, _AXIS)  # a column breaks lines by its own measure
 
 
-def _short(arm: PlayedCondition[Any]) -> str:
-    lines = textwrap.wrap(shorten(arm.condition.title, 2 * _NAME), _NAME)
-    return "\n".join([*lines[:3], *["(invalid)"] * bool(arm.invalid)])
+def _short_names(arms: Sequence[PlayedCondition[Any]], across: int) -> list[str]:
+    """The names of two arms in lines that fit below the axis side by side.
+
+    What both begin with says nothing here: of 'two firms, talk false' and 'two firms, talk true' the last parts stay.
+    """
+    titles = [arm.condition.title.split(", ") for arm in arms]
+    while titles[0][0] == titles[1][0] and min(map(len, titles)) > 1:
+        titles = [parts[1:] for parts in titles]
+    inches = (panel_width(_SIZE[0], across) - _LABELLED) / (_ARMS[1] - _ARMS[0])
+    letters = max(4, int(72 * inches / (points(_TYPE) * _LETTER)))
+    names = []
+    for arm, parts in zip(arms, titles, strict=True):
+        lines = textwrap.wrap(shorten(", ".join(parts), 3 * letters), letters)
+        names.append("\n".join([*lines[:3], *["(invalid)"] * bool(arm.invalid)]))
+    return names

@@ -147,7 +147,8 @@ def means_table(section: ScenarioSection[Any], measures: Sequence[str]) -> Repor
         head=["condition", "played by", "n", *names],
         rows=rows,
         notes=[
-            f"Means over {_unit(section.conditions)} with 95 % intervals (docs/statistics.md); n: how many.",
+            f"Means over {_unit(section.conditions)} with 95 % intervals (Student's t, within the measure's bounds); "
+            "n: how many.",
             *(f"{name}: {definition}" for name in names if (definition := section.define(name))),
             *section.flag_notes(),
             *_always_note(rows),

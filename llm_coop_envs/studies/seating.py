@@ -273,7 +273,12 @@ def _fill_waiting_conditions(study: Study, everyone: GivenPlayer) -> list[Condit
             seats = tuple((seat, _fill_seat(condition, seat, players, everyone)) for seat, players in condition.seats)
             filled.append(replace(condition, title=title, seats=seats, awaits=""))
     if not filled:
-        raise refused or StudyError(f"--policy {everyone}: '{study.name}' has no place for such a player")
+        hint = (
+            f"; it waits for other players: '{GIVEN}' in a study waits for a rule, '{GIVEN_MODEL}' for a language model"
+            if study.optional
+            else ""
+        )
+        raise refused or StudyError(f"--policy {everyone}: '{study.name}' has no place for such a player{hint}")
     return filled
 
 

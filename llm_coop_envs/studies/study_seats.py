@@ -36,7 +36,7 @@ def read_seats(node: YamlNode | None, scenario: str, agents: Sequence[str], peop
         return ((EVERYONE, people),)
     if people and (not isinstance(node.value, dict) or EVERYONE in node.value or "mix" in node.value):
         node.fail("fills the seats of the population, whose 'play' names policies; keep one")
-    if not isinstance(node.value, dict) or set(node.value) <= {"name", "options", "mix"}:
+    if not isinstance(node.value, dict) or "name" in node.value or "mix" in node.value:
         return ((EVERYONE, _read_players(node, scenario)),)
     rows = []
     for pattern, players_node in node.mapping().items():
@@ -63,8 +63,14 @@ def _read_players(node: YamlNode, scenario: str) -> tuple[Player, ...]:
 
 
 def _read_player(node: YamlNode, scenario: str, *, mixed: bool) -> Player:
+    if isinstance(node.value, list):
+        node.fail("must be a policy, or a mapping from seats to policies such as '{SEAT: NAME, all: NAME}', not a list")
     if isinstance(node.value, dict):
-        fields = node.mapping(("name", "options", "share") if mixed else ("name", "options"), required=("name",))
+        known = ("name", "options", "share") if mixed else ("name", "options")
+        stray = next((key for key in node.value if key not in known), None)
+        if stray is not None and "name" in node.value and "options" not in node.value:
+            node.value[stray].fail(f"is not known here; a policy's own options stand under 'options: {{{stray}: ...}}'")
+        fields = node.mapping(known, required=("name",))
     else:
         fields = {"name": node}
     name_node = fields["name"]

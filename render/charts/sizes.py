@@ -33,6 +33,11 @@ def column_width(inches: float | None) -> Iterator[None]:
         _WIDTH.reset(token)
 
 
+def is_in_column() -> bool:
+    """Whether a journal's column sets the width of the figures that are being drawn."""
+    return _WIDTH.get() is not None
+
+
 def panel_width(natural: float, across: int) -> float:
     """The width of each of so many panels beside each other: the natural one, or its part of a column, in inches."""
     width = _WIDTH.get()

@@ -4,10 +4,12 @@ import json
 import threading
 import time
 
+import pytest
 from invoking import assert_sentence, invoke
-from model_studies import answering, play
+from model_studies import TINY, answering, asking, play, study_with_model
 from small import small_study
 
+from llm_coop_envs.policies.llm.journal import read_run
 from llm_coop_envs.runs.control import order
 from llm_coop_envs.runs.runner import run_study
 
@@ -61,3 +63,28 @@ def test_what_is_no_run_is_a_sentence(tmp_path):
     assert_sentence(invoke("status", tmp_path, "--json"), "is no run folder")
     (tmp_path / "run.json").write_text("{")
     assert_sentence(invoke("status", tmp_path), "is damaged")
+
+
+def test_what_a_killed_session_paid_is_counted(tmp_path, monkeypatch):
+    prices = tmp_path / "prices.yaml"
+    prices.write_text("scripted: {input: 1000, output: 2000}\n")
+
+    def paid():
+        (report,) = read_run(tmp_path / "run")
+        return report.calls, report.prompt_tokens + report.completion_tokens, pytest.approx(report.usd)
+
+    with answering() as server:
+        access = asking(server, prices=prices)
+        with monkeypatch.context() as killed:  # a killed session closes nothing: its counters are nowhere
+            killed.setattr("llm_coop_envs.runs.runner._Runner._close", lambda *_: None)
+            run_study(study_with_model(TINY), tmp_path / "run", access=access, limit=1)
+        found = state(tmp_path / "run")
+        assert found["state"] == "interrupted"
+        assert (found["calls"], found["tokens"], found["cost_usd"]) == paid()
+        assert found["cost_usd"] > 0
+        before = found["calls"]
+        run_study(study_with_model(TINY), tmp_path / "run", access=access)
+    found = state(tmp_path / "run")
+    assert found["state"] == "complete"
+    assert (found["calls"], found["tokens"], found["cost_usd"]) == paid()
+    assert found["calls"] == found["asked"] > before > 0

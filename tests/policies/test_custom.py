@@ -78,6 +78,7 @@ def test_the_manifest_says_which_source_played(module, tmp_path):
     [
         ("MODULE:Fixd", {}, "did you mean 'Fixed'"),
         ("MODULE:Base", {}, "is no class of a policy"),
+        ("json:JSONDecoder", {}, r"derive it from llm_coop_envs\.policies\.ScriptedPolicy"),
         ("MODULE:Fixed", {"cost": 1}, "it takes: price"),
         ("no_such_module_here:Fixed", {}, "cannot be imported from .* No module named"),
         (":Fixed", {}, "cannot be imported"),

@@ -48,7 +48,7 @@ def test_conditions_wait_for_a_player_and_are_not_played_without():
     joined = with_players(study, read_player("uniform"))
     assert [one.policies for one in joined.conditions] == [("kbc/level_k",)] * 2 + [("kbc/uniform",)]
     assert (joined.conditions[2].title, joined.given) == ("uniform", ("--policy uniform",))
-    with pytest.raises(StudyError, match="has no place for such a player"):
+    with pytest.raises(StudyError, match=r"has no place for such a player.*'given_model' for a language model"):
         with_players(study, read_player("llm:m"))
 
 

@@ -379,3 +379,15 @@ def test_a_preset_among_the_settings_is_refused_with_its_line():
     text = "name: x\nconditions:\n  - name: a\n    scenario: kbc\n    policies: level_k\n    settings: {preset: half}\n"
     with pytest.raises(StudyError, match=r"line 6: .*preset: is no setting; write 'preset' beside 'settings'"):
         parse_study(text, "x.yaml")
+
+
+@pytest.mark.parametrize(
+    ("players", "words"),
+    [
+        ("[poisson, uniform]", r"policies: must be a policy, or a mapping from seats .*all: NAME.*not a list"),
+        ("{name: poisson, tau: 2}", r"policies\.tau: is not known here; .*stand under 'options: \{tau: ...\}'"),
+    ],
+)
+def test_players_in_the_wrong_form_are_told_the_right_one(players, words):
+    with pytest.raises(StudyError, match=words):
+        parse_study(f"name: s\nconditions:\n  - {{name: a, scenario: kbc, policies: {players}, seeds: [1]}}\n", "x")
