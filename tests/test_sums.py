@@ -76,7 +76,7 @@ WHOLE_NUMBERS: dict[str, tuple[str, ...]] = {
         "sum((row[name] for row in arm.metrics))",
         "sum((arm.choices for arm in arms))",
         "sum((arm.flagged for arm in arms))",
-        "sum(counts)",
+        "sum((counts[k] for counts in plays))",
     ),
     "llm_coop_envs/runs/claims.py": ("sum((one is not None and one.lives for one in holders))",),
     "llm_coop_envs/runs/cost.py": ("sum((row.episodes for row in rows))", "sum((row.played for row in rows))"),

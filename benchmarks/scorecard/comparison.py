@@ -65,7 +65,7 @@ def compare_cards(first: Path, second: Path) -> tuple[list[str], str]:
             f"{second}: too few sets of parameters: the smallest p that they can reach is {smallest:.3g}, too much for "
             f"any of {len(tests)} lines; play both without --quick"
         )
-    few = sum(test.smallest_p * len(tests) > ALPHA for test in tests)
+    few = sum(test.smallest_p * len(tests) > ALPHA and p > ALPHA for test, p in zip(tests, adjusted, strict=True))
     named_tests = [(test.measure, test, p) for test, p in zip(tests, adjusted, strict=True)]
     sentences, summary = surviving_differences(named_tests, first, second, unit="sets of parameters")
     summary += f"; {few} {'line has' if few == 1 else 'lines have'} too few sets to tell" if few else ""

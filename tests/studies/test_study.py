@@ -291,12 +291,13 @@ FIELDS = {
     "cluster": "2",
     "model": "{temperature: 0}",
     "population": None,
+    "tournament": None,
 }
 
 
 @pytest.mark.parametrize("field", FIELDS)
 def test_grid_and_variants_treat_every_field_alike(field):
-    """What a condition is given, all that a grid or variants make of it has; `after` and `population` need more."""
+    """What a condition is given, all that a grid or variants make of it has; the others need more."""
     from llm_coop_envs.studies.study_file import _PLAIN_FIELDS
 
     assert set(FIELDS) == {*_PLAIN_FIELDS} - {"name", "title"}

@@ -14,11 +14,15 @@ __all__ = ["Endpoint", "Limits", "Retry", "connect", "need_client"]
 
 
 def need_client(endpoint: Endpoint) -> None:
-    """Check that what asks at an endpoint is installed.
+    """Check that an endpoint may be asked, and that what asks there is installed.
 
     Raises:
         MissingExtra: it is not.
+        TrustError: a run of somebody else names its address or the variable of its key.
     """
+    # First, as nobody should install something for a folder that will be refused.
+    for address in endpoint.each:
+        check_trusted(address)
     if endpoint.is_local:
         need("xllamacpp", f"running {endpoint.model}", "local")
     elif endpoint.kind == "litellm":

@@ -149,7 +149,13 @@ def test_sets_that_are_shared_in_part_are_no_pairs(card):
 def test_lines_with_too_few_sets_for_so_many_lines_are_counted(card):
     """Six pairs reach p = 0.031, which is enough for one line, and too much where there are two."""
     first = card("a.json", {"honesty": LOW, "competence": LOW[:6]})
-    second = card("b.json", {"honesty": HIGH, "competence": HIGH[:6]})
+    noisy = [value + (0.05 if k % 2 else -0.05) for k, value in enumerate(LOW[:6])]
+    second = card("b.json", {"honesty": HIGH, "competence": noisy})
     output = " ".join(invoke("compare", first, second).stdout.split())
     assert "1 of 2 differences survive Holm" in output
     assert "1 line has too few sets to tell" in output
+    # Behind a difference that is sure, six pairs are enough for the other.
+    third = card("c.json", {"honesty": HIGH, "competence": HIGH[:6]})
+    output = " ".join(invoke("compare", first, third).stdout.split())
+    assert "2 of 2 differences survive Holm" in output
+    assert "too few sets" not in output

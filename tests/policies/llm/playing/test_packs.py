@@ -44,6 +44,9 @@ WORDS = {
     ("de-a", 11): "1cf96b2204dd065f",
     ("en-a", 11): "2d0c36beecb1acfa",
     ("en-b", 11): "b64ec77c8a8dfe5c",
+    ("de-a", 12): "e04e185e8bb3bcb5",
+    ("en-a", 12): "d5d293a7c692eff3",
+    ("en-b", 12): "c9e8c9ebf30854e1",
     ("fish", 2): "96b2767ca15c1354",
 }
 
@@ -105,7 +108,7 @@ def test_four_packs_are_shipped():
             "name": name,
             "language": name[:2],
             "paraphrase": name[-1],
-            "version": 11,
+            "version": 12,
             "digest": pack.digest(),
         }
         assert re.fullmatch("[0-9a-f]{16}", pack.digest())
@@ -150,7 +153,8 @@ def test_a_pack_of_ones_own_may_name_a_base(tmp_path):
 def words(name):
     """A hash of all that a pack and the texts of the environments say in it: every file but the manifest."""
     rooms = [find_scenario(scenario).env_class.home for scenario in SCENARIOS]
-    folders = [HOME / name, *(room / "prompts" / name for room in (files("llm_coop_envs.treatments"), *rooms))]
+    shared = [files(f"llm_coop_envs.{room}") for room in ("treatments", "mechanisms")]
+    folders = [HOME / name, *(room / "prompts" / name for room in (*shared, *rooms))]
     found = hashlib.sha256()
     for folder in folders:
         for path in sorted(one for one in folder.rglob("*.*") if one.is_file() and one.name != "manifest.yaml"):
@@ -276,8 +280,8 @@ def test_a_pack_may_cover_one_scenario(tmp_path):
         ("kbc/talk.jinja", "{% if persona %}", "{% if %}", r"talk\.jinja, line \d+"),
         ("kbc/talk.jinja", "_talk.jinja", "_nowhere.jinja", "includes _nowhere.jinja"),
         ("manifest.yaml", "language: en", "", "the field 'language' is missing or no str"),
-        ("manifest.yaml", "version: 11", "version: one", "the field 'version' is missing or no int"),
-        ("manifest.yaml", "version: 11", "version: true", "the field 'version' is missing or no int"),
+        ("manifest.yaml", "version: 12", "version: one", "the field 'version' is missing or no int"),
+        ("manifest.yaml", "version: 12", "version: true", "the field 'version' is missing or no int"),
         ("manifest.yaml", "paraphrase: a", "paraphrase: a\nlanguag: en", "there is no field 'languag'; did you mean"),
         ("manifest.yaml", "name: en-a", "name: [", r"manifest\.yaml, line \d+: is no YAML"),
         ("manifest.yaml", "name: en-a", "- a", r"manifest\.yaml.*is no YAML"),
