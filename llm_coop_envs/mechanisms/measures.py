@@ -57,19 +57,19 @@ def mechanism_moments(events: Sequence[Event]) -> list[tuple[int, str]]:
     for event in events:
         if event["type"] != "mechanism":
             continue
-        words = ""
+        sentence = ""
         if event["phase"] == VOTE:
-            words = "nobody was elected"
+            sentence = "nobody was elected"
             if event["elected"] is not None:
-                words = f"elected: {event['elected']} ({event['words']})"
+                sentence = f"elected: {event['elected']} ({event['words']})"
         elif event["phase"] == SIGN:
-            words = f"signed: {listed(event['signed']) if event['signed'] else 'nobody'}"
-            words += ", in force" if event["binding"] else ", not in force"
+            sentence = f"signed: {listed(event['signed']) if event['signed'] else 'nobody'}"
+            sentence += ", in force" if event["binding"] else ", not in force"
         elif event["phase"] == DELEGATE and event["delegated"] != delegating:
             delegating = event["delegated"]
-            words = f"delegate now: {listed(delegating) if delegating else 'nobody'}"
+            sentence = f"delegate now: {listed(delegating) if delegating else 'nobody'}"
         elif any(event.get("payments", ())):
-            words = "payments: " + ", ".join(six_digits(payment) for payment in event["payments"])
-        if words:
-            moments.append((event["round"], words))
+            sentence = "payments: " + ", ".join(six_digits(payment) for payment in event["payments"])
+        if sentence:
+            moments.append((event["round"], sentence))
     return moments

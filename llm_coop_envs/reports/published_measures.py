@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from llm_coop_envs.reports.page_parts import NOTHING, Cell, ReportTable, TableRow
-from llm_coop_envs.reports.section import ScenarioSection, comparable, concerns
-from llm_coop_envs.studies.conditions import Condition
-
-
-def is_shown_beside(condition: Condition, entry: Mapping[str, Any], source: str) -> bool:
-    """Whether a published value is shown beside a condition of a study that plays `source` again."""
-    return comparable(condition, entry) and concerns(entry, source, condition.name)
+from llm_coop_envs.reports.section import ScenarioSection, is_shown_beside
 
 
 def published_tables(section: ScenarioSection[Any]) -> list[ReportTable]:

@@ -195,9 +195,7 @@ class ScenarioSection(ABC, Generic[E]):
         return [
             (entry["title"], entry["value"])
             for entry in self.scenario.published.get("measures", ())
-            if entry.get("measure") == measure
-            and comparable(condition, entry)
-            and concerns(entry, self.source, condition.name)
+            if entry.get("measure") == measure and is_shown_beside(condition, entry, self.source)
         ]
 
     def flag_notes(self) -> list[str]:
@@ -274,9 +272,14 @@ def concerns(entry: Mapping[str, Any], source: str, condition: str = "") -> bool
     """Whether a published value concerns a study that plays the same game.
 
     Args:
-        entry: the value. It concerns the studies whose `source` contains its `study`, and in them its `conditions`;
-            without a `study`, all studies.
+        entry: the value. It concerns the studies whose `source` contains its `study`, and in them its `conditions`.
+            An arm of an entry has no `study` of its own: it concerns the studies that the entry concerns.
         source: the paper that the study plays again, in the study's words; empty if it plays none again.
         condition: the name of a condition of the study.
     """
     return entry.get("study", "") in source and (not condition or condition in entry.get("conditions", (condition,)))
+
+
+def is_shown_beside(condition: Condition, entry: Mapping[str, Any], source: str) -> bool:
+    """Whether a published value is shown beside a condition of a study that plays `source` again."""
+    return comparable(condition, entry) and concerns(entry, source, condition.name)

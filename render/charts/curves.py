@@ -170,6 +170,8 @@ Rows = Sequence[Sequence[Panel | None]]
 _PANELS: WeakKeyDictionary[Figure, Rows] = WeakKeyDictionary()
 #: The lowest panel of a journal's column, and the narrowest column of a legend, in inches.
 _LOWEST, _LEGEND_COLUMN = 1.5, 1.6
+#: The smallest area of a dot in a legend, in square points.
+_LEGEND_DOT = 16.0
 
 
 def draw_panels(
@@ -197,6 +199,8 @@ def draw_panels(
     Raises:
         MissingExtra: matplotlib is not installed.
     """
+    from matplotlib.collections import PathCollection
+
     rows = fit_rows(rows)
     across = max(len(row) for row in rows)
     width = panel_width(size[0], across)
@@ -227,7 +231,7 @@ def draw_panels(
                 for axes in grid.flat
                 for handle, text in zip(*axes.get_legend_handles_labels(), strict=True)
             }
-            figure.legend(
+            legend = figure.legend(
                 [handles[name] for name in names],
                 list(names.values()),
                 loc="outside lower left",
@@ -235,6 +239,9 @@ def draw_panels(
                 handlelength=2.6,
                 labelspacing=0.35,
             )
+            for handle in legend.legend_handles:  # a small dot shows no colour
+                if isinstance(handle, PathCollection):
+                    handle.set_sizes([max(_LEGEND_DOT, size) for size in handle.get_sizes()])
     note_plotted(figure, (row for panel in panels for row in _rows(panel)))
     _PANELS[figure] = rows
     return figure
@@ -283,7 +290,8 @@ def fill(axes: Axes, panel: Panel) -> None:
     courses: set[Any] = set()
     for curve in panel.curves:
         # A curve that lies on another is broken, so that both are seen: before anybody talks, talk changes nothing.
-        course = curve.thin, curve.published, curve.shift, tuple(curve.x), tuple(curve.y)
+        seen = tuple(float(f"{y:.4g}") for y in curve.y)
+        course = curve.thin, curve.published, curve.shift, tuple(curve.x), seen
         _draw(axes, curve, covers=course in courses)
         courses.add(course)
     for dots in panel.dots:
@@ -293,12 +301,15 @@ def fill(axes: Axes, panel: Panel) -> None:
         _draw_mark(axes, mark)
     set_titles(axes, panel.title, panel.note)
     set_labels(axes, panel.x_label, panel.y_label)
+    places = {float(x) for drawn in (panel.curves, panel.dots) for series in drawn for x in series.x}
     if panel.x_ticks is not None:
         axes.set_xticks(list(panel.x_ticks), panel.tick_labels)
-    elif all(float(x).is_integer() for drawn in (panel.curves, panel.dots) for series in drawn for x in series.x):
+    elif all(x.is_integer() for x in places):
         from matplotlib.ticker import MaxNLocator
 
-        axes.xaxis.set_major_locator(MaxNLocator(nbins="auto", steps=[1, 2, 2.5, 5, 10], integer=True))
+        fewest = 1 if len(places) == 1 else 2
+        steps = [1, 2, 2.5, 5, 10]
+        axes.xaxis.set_major_locator(MaxNLocator(nbins="auto", steps=steps, integer=True, min_n_ticks=fewest))
     if panel.x_range is not None:
         axes.set_xlim(*panel.x_range)
     if panel.y_range != (None, None):
@@ -347,6 +358,7 @@ def _draw_mark(axes: Axes, mark: MarkedLine) -> None:
 
 def _draw(axes: Axes, curve: Curve, *, covers: bool = False) -> None:
     x = [value + curve.shift for value in curve.x]
+    is_marked = curve.marked or len(x) == 1  # a line of one point is invisible
     line: dict[str, Any] = {"color": curve.color, "label": curve.label or "_nolegend_"}
     if curve.low is not None and curve.high is not None:
         if curve.whiskers:
@@ -372,11 +384,11 @@ def _draw(axes: Axes, curve: Curve, *, covers: bool = False) -> None:
         }
         axes.plot(x, curve.y, linestyle=(0, (4, 2)), linewidth=points(1.4), zorder=2.5, **marker, **line)
     elif curve.thin:
-        marker = {"marker": curve.marker, "markersize": points(3.0), "markeredgewidth": 0.0} if curve.marked else {}
+        marker = {"marker": curve.marker, "markersize": points(3.0), "markeredgewidth": 0.0} if is_marked else {}
         width = 0.0 if curve.whiskers else 0.7
         axes.plot(x, curve.y, linewidth=width, alpha=0.35, zorder=2, **marker, **line)
     else:
-        marker = {"marker": curve.marker, "markersize": points(4.5)} if curve.marked else {}
+        marker = {"marker": curve.marker, "markersize": points(4.5)} if is_marked else {}
         style = (0, (3, 3)) if covers else "-"
         axes.plot(x, curve.y, linestyle=style, linewidth=points(1.9), zorder=3, **marker, **line)
 

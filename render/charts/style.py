@@ -178,6 +178,6 @@ def draw_colour_bar(figure: Figure, grid: Any, label: str) -> None:
 
     coloured = [artist for axes in grid.flat for artist in axes.collections if artist.get_array() is not None]
     if coloured:
-        ticks = MaxNLocator(nbins=8, integer=True)
+        ticks = MaxNLocator(nbins=8, integer=True, min_n_ticks=1)
         axes = grid.ravel().tolist()
         figure.colorbar(coloured[0], ax=axes, label=label, shrink=0.8, pad=0.02, ticks=ticks, drawedges=False)

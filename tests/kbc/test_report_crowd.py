@@ -18,6 +18,7 @@ from llm_coop_envs.studies.study import load_study
 
 STUDY = """\
 name: large
+source: Pan et al. 2024
 seed: 2
 conditions:
   - name: alone
@@ -52,6 +53,7 @@ def run(tmp_path_factory):
 @pytest.fixture(scope="module")
 def section(run):
     section = KbcSection(find_scenario("kbc"))
+    section.source = run.manifest["source"]
     for episode in read_episodes(run):
         if not section.conditions or section.conditions[-1].condition != episode.condition:
             section.conditions.append(PlayedCondition(condition=episode.condition, who="scripted", color="k"))

@@ -76,7 +76,7 @@ def test_the_published_run_stands_beside_its_seed(tmp_path):
     text = text[: text.index("  - name: kbc-silent")] + (
         "  - name: published\n    scenario: evacuation\n    policies: nearest_exit\n    seeds: [0, 4]\n"
     )
-    run_study(small_study(text), tmp_path / "run")
+    run_study(small_study("source: Wu et al. 2024\n" + text), tmp_path / "run")
     section = sections_of(tmp_path / "run")["evacuation"]
     (drawing,) = section.snapshots()
     notes = [axes.texts[0].get_text() for axes in drawing.figure.axes]

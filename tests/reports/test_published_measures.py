@@ -5,8 +5,9 @@ import re
 from small import small_study
 
 from llm_coop_envs.core.registry import scenarios
-from llm_coop_envs.reports.published_measures import is_shown_beside, published_tables
+from llm_coop_envs.reports.published_measures import published_tables
 from llm_coop_envs.reports.run_sections import read_run
+from llm_coop_envs.reports.section import is_shown_beside
 from llm_coop_envs.runs.runner import run_study
 from llm_coop_envs.studies.study import load_study, shipped_studies
 
@@ -89,7 +90,7 @@ def test_a_study_without_a_source_is_shown_nobodys_findings(tmp_path):
     for name in shipped_studies():
         for one in load_study(name).conditions:
             for entry in one.spec.published.get("measures", ()):
-                assert not ("study" in entry and is_shown_beside(one, entry, "")), (name, one.name, entry["title"])
+                assert not is_shown_beside(one, entry, ""), (name, one.name, entry["title"])
     run = run_study(small_study(MARKETS), tmp_path / "run").run
     ((section,), _) = read_run(run)
     assert published_tables(section) == []

@@ -225,9 +225,9 @@ def test_price_competition(conditions):
         assert thick.get_xdata().tolist() == list(range(begin + 1, shortest + 1))
         assert np.allclose(thick.get_ydata(), table[:, begin:].mean(axis=0), equal_nan=True)
         ended = [len(one) for one, all_ in zip(means, events[name], strict=True) if not all_[-1]["truncated"]]
-        dots = [
-            line.get_xdata().tolist() for line in axes.lines if line.get_marker() == "o" and len(line.get_xdata()) == 1
-        ]
+        # A curve of one point is a dot, too, which is none of those at which an episode ended.
+        other = [line for line in axes.lines if line is not thick and line not in thin]
+        dots = [line.get_xdata().tolist() for line in other if line.get_marker() == "o" and len(line.get_xdata()) == 1]
         assert [[at] for at in ended] == dots
         # Shaded are rounds that were played, as strongly as episodes hold prices together there for long.
         held = [runs_of([e["together"] for e in rounds_in(one)], 20) for one in events[name]]

@@ -8,6 +8,7 @@ from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.render.charts.style import plotted
 from llm_coop_envs.reports.measure_tables import measures_table
 from llm_coop_envs.reports.played import values_of
+from llm_coop_envs.reports.published_measures import published_tables
 from llm_coop_envs.reports.run_sections import read_run
 from llm_coop_envs.reports.section import comparable
 from llm_coop_envs.runs.folder import open_run
@@ -95,6 +96,17 @@ def test_published_curves_are_drawn_beside_the_same_only(published):
     ]
     assert [len(labels) for labels in ours] == [1, 2, 1]
     assert [axes.get_xlabel() for axes in variance.figure.axes] == ["k (talks so far)", "k (talks so far)", "decision"]
+
+
+@pytest.mark.parametrize("source", ["", "Another et al. 2025"])
+def test_a_study_that_names_another_source_or_none_is_shown_nothing_published(published, source):
+    """Table 2 of Wu et al. and its dashed curves stood beside every study in the same room."""
+    for section in sections_of(open_run(published)).values():
+        section.source = source
+        assert not any(row.published for table in [*section.tables(), *published_tables(section)] for row in table.rows)
+        assert not any(drawing.published or "Dashed: " in drawing.caption for drawing in section.drawings())
+        for played in section.conditions:
+            assert not any(section.published_values(played.condition, name) for name in played.metrics[0])
 
 
 def test_our_numbers_are_those_of_the_events(everything):

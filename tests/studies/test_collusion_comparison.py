@@ -14,6 +14,7 @@ from model_studies import answering
 from small import contents
 
 from llm_coop_envs.baselines.deep.shipped import find_networks
+from llm_coop_envs.bertrand.faces.after import Deviations
 from llm_coop_envs.bertrand.faces.after_panel import CONTROLS
 from llm_coop_envs.bertrand.faces.comparison_report import WHY, PlayerComparison
 from llm_coop_envs.bertrand.settings import BertrandSettings
@@ -320,6 +321,8 @@ def test_deviations_count_alike_whatever_their_episode(study):
     assert shown["rivals' answer, %"] == "-50.0"
     assert shown["rounds until back"] == "20.0"
     assert shown["profit gain above Nash"] == "0.500"
+    (length,) = [cell for name, cell in zip(head, table.rows[0].cells, strict=True) if name == "rounds until back"]
+    assert length.number.high <= Deviations.horizon  # more rounds than are followed cannot be seen
     assert any("All are measured alike: 600 rounds from drawn prices" in note for note in table.notes)
 
     # With the controls, where a study asks for them, there is a second table.

@@ -16,7 +16,7 @@ from llm_coop_envs.render.charts.dots import Dot, DotPanel, draw_dots
 from llm_coop_envs.render.charts.style import BLUE, GREEN, PALETTE, VERMILION
 from llm_coop_envs.reports.page_parts import NOTHING, Cell, ReportTable, TableRow, fixed, interval_cell
 from llm_coop_envs.reports.played import PlayedCondition, values_of
-from llm_coop_envs.reports.section import Drawing, FigureKind, NotDrawn
+from llm_coop_envs.reports.section import Drawing, FigureKind, NotDrawn, concerns
 from llm_coop_envs.statistics.intervals import ANYTHING, COUNT, FROM_0, Interval, Range, mean_interval
 
 FIGURE = "collusion_comparison"
@@ -68,10 +68,12 @@ class PlayerComparison:
     Args:
         scenario: the scenario, with its published values.
         conditions: the conditions with deviations after their episodes.
+        source: the papers that the study plays again, in the study's words.
     """
 
-    def __init__(self, scenario: Scenario, conditions: Sequence[PlayedCondition[Any]]) -> None:
-        self._published: list[dict[str, Any]] = scenario.published["until_collusion"]
+    def __init__(self, scenario: Scenario, conditions: Sequence[PlayedCondition[Any]], source: str = "") -> None:
+        published: list[dict[str, Any]] = scenario.published["until_collusion"]
+        self._published = [entry for entry in published if concerns(entry, source)]
         self._conditions = conditions
         self._players = list(dict.fromkeys(map(_player, conditions)))
         self._markets = list(dict.fromkeys(played.condition.variant for played in conditions))
@@ -79,13 +81,10 @@ class PlayerComparison:
 
     def intro(self) -> list[str]:
         """Why the published counts differ, and whether language models were run."""
+        why = [WHY] if len(self._published) > 1 else []
         if any("language model" in played.who for played in self._conditions):
-            return [WHY]
-        return [
-            WHY,
-            "No language model was run. The published counts for models stand beside ours; nothing here says anything "
-            "about one.",
-        ]
+            return why
+        return [*why, "No language model was run; nothing here says anything about one."]
 
     def figures(self) -> list[FigureKind]:
         """One figure of dots with intervals."""
@@ -100,7 +99,11 @@ class PlayerComparison:
                 if played.condition.variant == market:
                     remarks = [market, played.below, _way(played) if len(self._ways) > 1 else ""]
                     remarks += [f"no result: {played.invalid}"] if played.invalid else []
-                    cells = [NOTHING] * (len(_HEAD) - 1) if played.invalid else _cells(_expected(played.metrics))
+                    cells = (
+                        [NOTHING] * (len(_HEAD) - 1)
+                        if played.invalid
+                        else _cells(_expected(played.metrics), _followed(played))
+                    )
                     below = "; ".join(filter(None, remarks))
                     rows.append(played.row(cells, name=_player(played), below=below, bad=bool(played.invalid)))
         for published in self._published:
@@ -289,14 +292,21 @@ def _window_round(row: Row) -> Any:
     return row["learned_window_round"] if "learned_periods" in row else row["window_round"]
 
 
-def _cells(rows: Sequence[Row]) -> list[Cell]:
+def _followed(played: PlayedCondition[Any]) -> Range:
+    """How many rounds it can take until play is seen to be back: no more than are followed."""
+    deviations = played.condition.afterwards()
+    assert isinstance(deviations, Deviations)
+    return Range(low=0.0, high=float(deviations.horizon))
+
+
+def _cells(rows: Sequence[Row], followed: Range) -> list[Cell]:
     """The cells of one condition; of equally frequent kinds of cycle the first in the alphabet is named."""
     kinds = [row["end_cycle"] for row in rows]
     usual = max(sorted(set(kinds)), key=kinds.count)
     return [
         _cell(rows, "end_gain", 3),
         *(_cell(rows, f"deviation_{name}", 1, 100.0) for name in ("answer", "unprofitable", "returned")),
-        _cell(rows, "deviation_length", 1),
+        _cell(rows, "deviation_length", 1, within=followed),
         *(_cell(rows, name, 3) for name in ("end_price", "end_index")),
         Cell(text=usual, below=f"{kinds.count(usual)} of {len(rows)}"),
         _count_cell(rows, _lasting_from),
@@ -309,11 +319,11 @@ def _weights(rows: Sequence[Row], name: str) -> list[float]:
     return [row["deviations"] * (row["deviation_returned"] if name == "deviation_length" else 1.0) for row in rows]
 
 
-def _cell(rows: Sequence[Row], name: str, decimals: int, factor: float = 1.0) -> Cell:
+def _cell(rows: Sequence[Row], name: str, decimals: int, factor: float = 1.0, within: Range | None = None) -> Cell:
     """A mean with its interval; no interval where all episodes are alike."""
     weights = _weights(rows, name) if name.startswith("deviation_") else None
     declared = Deviations.ranges[name]
-    within = declared.scale(factor) if isinstance(declared, Range) else FROM_0  # prices
+    within = within or (declared.scale(factor) if isinstance(declared, Range) else FROM_0)  # prices
     mean = _mean(rows, lambda row: row[name], factor, weights, within)
     if mean is None:
         return NOTHING

@@ -34,6 +34,7 @@ from llm_coop_envs.reports.section import (
     NotDrawn,
     ScenarioSection,
     comparable,
+    is_shown_beside,
     with_unflagged,
 )
 from llm_coop_envs.runs.tables import EpisodeTables
@@ -224,7 +225,7 @@ class BertrandSection(ScenarioSection[PriceHistory]):
     def _compared(self) -> PlayerComparison | None:
         """The comparison of players; `None` unless the study has deviations after episodes."""
         conditions = [played for played in self.conditions if played.condition.after is not None]
-        return PlayerComparison(self.scenario, conditions) if conditions else None
+        return PlayerComparison(self.scenario, conditions, self.source) if conditions else None
 
     def _settled_conditions(self) -> list[PlayedCondition[PriceHistory]]:
         """The conditions whose episodes all have a settled round."""
@@ -249,7 +250,9 @@ class BertrandSection(ScenarioSection[PriceHistory]):
     def _published_for(self, played: PlayedCondition[PriceHistory]) -> list[Mapping[str, Any]]:
         """The published price paths that are comparable with a condition."""
         published = self.scenario.published
-        return [path for path in published["trajectories"] if comparable(played.condition, published["prices"], path)]
+        if not is_shown_beside(played.condition, published["prices"], self.source):
+            return []
+        return [path for path in published["trajectories"] if comparable(played.condition, path)]
 
 
 def _after_departure(event: Mapping[str, Any]) -> tuple[int, float, float]:

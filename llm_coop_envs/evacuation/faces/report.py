@@ -26,6 +26,7 @@ from llm_coop_envs.reports.section import (
     FigureKind,
     ScenarioSection,
     comparable,
+    is_shown_beside,
     marked,
     marks_text,
     with_unflagged,
@@ -151,7 +152,7 @@ class EvacuationSection(ScenarioSection[Escape]):
         """Also the published numbers of people who have left by a round."""
         table, values = self.published_table, super().published_values(condition, measure)
         columns = {f"escaped_round_{number}": index for index, number in enumerate(table["rounds"])}
-        if measure in columns and comparable(condition, table):
+        if measure in columns and is_shown_beside(condition, table, self.source):
             own = [arm for arm in table["rows"] if comparable(condition, arm)]
             values += [(f"GPT-4, {arm['title']}", arm["escaped"][columns[measure]]) for arm in own]
         return values
@@ -160,7 +161,8 @@ class EvacuationSection(ScenarioSection[Escape]):
         """Yield groups of conditions that can be compared, each with the published arms to compare them with."""
         groups: dict[tuple[int, bool], list[PlayedCondition[Escape]]] = {}
         for played in self.conditions:
-            key = played.condition.settings["people"], comparable(played.condition, self.published_table)
+            alike = is_shown_beside(played.condition, self.published_table, self.source)
+            key = played.condition.settings["people"], alike
             groups.setdefault(key, []).append(played)
         for (_, alike), conditions in groups.items():
             arms = self.published_table["rows"] if alike else []
@@ -212,7 +214,7 @@ class EvacuationSection(ScenarioSection[Escape]):
         self, conditions: Sequence[PlayedCondition[Escape]], arms: Sequence[Mapping[str, Any]], ending: str
     ) -> Drawing:
         names = list(dict.fromkeys(name for played in conditions for e in played.episodes for name in e.exits))
-        run = any(comparable(played.condition, self.published_run) for played in conditions)
+        run = any(is_shown_beside(played.condition, self.published_run, self.source) for played in conditions)
         highest = max(
             [_highest_count(conditions), *(counts[-1] for counts in self._published_arrivals().values() if run)]
         )
@@ -267,7 +269,8 @@ class EvacuationSection(ScenarioSection[Escape]):
 
     def _is_published_run(self, played: PlayedCondition[Escape], seed: int) -> bool:
         """Whether an episode has the protocol, talk and seed of the published run."""
-        return comparable(played.condition, self.published_run) and seed == self.published_run["seed"]
+        run = self.published_run
+        return seed == run["seed"] and is_shown_beside(played.condition, run, self.source)
 
     def _published_arrivals(self) -> dict[str, list[int]]:
         """Return how many had reached each exit in the published run, by step; people leave one step later."""
@@ -359,7 +362,7 @@ def _panel(
         x_label="round",
         y_label="people who have left",
         curves=curves,
-        y_range=(0, top),
+        y_range=(0, top if any(any(curve.y) for curve in curves) else 1.0),
     )
 
 

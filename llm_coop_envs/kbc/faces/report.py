@@ -43,6 +43,7 @@ from llm_coop_envs.reports.section import (
     ScenarioSection,
     comparable,
     concerns,
+    is_shown_beside,
     marked,
     marks_text,
     with_unflagged,
@@ -125,7 +126,7 @@ class KbcSection(ScenarioSection[Guesses]):
 
     def tables(self) -> list[ReportTable]:
         """The variance by k or decision: contests as published beside the published arms, then other contests."""
-        large = crowd_tables(self._large, self.scenario.published["large_scale"])
+        large = crowd_tables(self._large, self.scenario.published["large_scale"], self.source)
         return [*(self._table(*group) for group in self._groups()), *large]
 
     @property
@@ -257,7 +258,7 @@ class KbcSection(ScenarioSection[Guesses]):
     def overview_panel(self, conditions: Sequence[PlayedCondition[Guesses]], temperature: float) -> Panel:
         """The variance by k, beside the published arm of that temperature."""
         curves = [curve for played in conditions if shared_rounds(played) for curve in variance_curves(played)]
-        if all(comparable(played.condition, self.published) for played in conditions):
+        if all(is_shown_beside(played.condition, self.published, self.source) for played in conditions):
             arms = [arm for arm in self._arms_for(conditions) if arm.get("temperature") == temperature]
             curves += [self._arm(arm, PUBLISHED, "o") for arm in arms]
         steps = {step_name(played) for played in conditions}
@@ -268,21 +269,19 @@ class KbcSection(ScenarioSection[Guesses]):
         """Groups of comparable conditions, the name of their decisions (`"k"`), and the published arms for them."""
         groups: dict[tuple[str, bool], list[PlayedCondition[Guesses]]] = {}
         for played in self.conditions:
-            groups.setdefault((step_name(played), comparable(played.condition, self.published)), []).append(played)
+            alike = is_shown_beside(played.condition, self.published, self.source)
+            groups.setdefault((step_name(played), alike), []).append(played)
         for (step, alike), conditions in sorted(groups.items(), key=lambda group: not group[0][1]):
             yield conditions, step, self._arms_for(conditions) if alike else []
 
     def published_values(self, condition: Condition, measure: str) -> list[tuple[str, float]]:
         """Also the published variance of the first and the last decision."""
         place = {"variance_first": 0, "variance_last": -1}.get(measure)
-        arms = self.published["arms"] if place is not None and comparable(condition, self.published) else []
+        alike = is_shown_beside(condition, self.published, self.source)
+        arms = self.published["arms"] if place is not None and alike else []
         return [
             *super().published_values(condition, measure),
-            *(
-                (arm["title"], arm["mean"][place])
-                for arm in arms
-                if concerns(arm, self.source, condition.name) and comparable(condition, arm)
-            ),
+            *((arm["title"], arm["mean"][place]) for arm in arms if is_shown_beside(condition, arm, self.source)),
         ]
 
     def _arms_for(self, conditions: Sequence[PlayedCondition[Guesses]]) -> list[Mapping[str, Any]]:

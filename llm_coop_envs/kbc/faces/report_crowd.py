@@ -25,7 +25,7 @@ from llm_coop_envs.reports.played import PlayedCondition
 from llm_coop_envs.reports.section import (
     Drawing,
     NotDrawn,
-    comparable,
+    is_shown_beside,
 )
 from llm_coop_envs.runs.tables import EpisodeTables
 from llm_coop_envs.statistics.intervals import COUNT, FROM_0, SHARE, Range, mean_interval
@@ -134,13 +134,16 @@ class LargeCondition:
 
 
 def crowd_tables(
-    crowds_by_condition: Sequence[tuple[PlayedCondition[Any], Sequence[LargeContest]]], published: Mapping[str, Any]
+    crowds_by_condition: Sequence[tuple[PlayedCondition[Any], Sequence[LargeContest]]],
+    published: Mapping[str, Any],
+    source: str,
 ) -> list[ReportTable]:
     """The tables on large contests; none without such contests.
 
     Args:
         crowds_by_condition: the conditions with their large contests.
         published: the published values of the large study.
+        source: the paper that the study plays again, in the study's words.
     """
     conditions = [LargeCondition(played=played, crowds=crowds) for played, crowds in crowds_by_condition]
     if not conditions:
@@ -149,7 +152,7 @@ def crowd_tables(
         _numbers(conditions),
         _winners(conditions),
         _below_target_table(conditions),
-        _published(conditions, published),
+        _published(conditions, published, source),
     ]
     return [table for table in tables if table.rows]
 
@@ -242,13 +245,14 @@ def _below_target_table(conditions: Sequence[LargeCondition]) -> ReportTable:
     )
 
 
-def _published(conditions: Sequence[LargeCondition], published: Mapping[str, Any]) -> ReportTable:
+def _published(conditions: Sequence[LargeCondition], published: Mapping[str, Any], source: str) -> ReportTable:
     rows, notes = [], []
     for entry in published["values"]:
-        like = {"comparable": {**published["comparable"], "settings": entry.get("settings", {})}}
+        comparable = {**published["comparable"], "settings": entry.get("settings", {})}
+        like = {**entry, "comparable": comparable, "study": published["study"]}
         for condition in conditions:
             definition = condition.played.condition
-            if definition.name not in entry["conditions"] or not comparable(definition, like):
+            if not is_shown_beside(definition, like, source):
                 continue
             if "words" in entry:
                 notes.append(f"{entry['title']}: {entry['words']}")
@@ -259,9 +263,9 @@ def _published(conditions: Sequence[LargeCondition], published: Mapping[str, Any
                 Cell(text=f"{entry['value']:g}", below=entry["title"]),
             ]
             rows.append(condition.played.row(cells, name=f"{definition.title}: {entry['what']}"))
-    source = [f"Published: {published['source']}", *dict.fromkeys(notes)]
+    about = [f"Published: {published['source']}", *dict.fromkeys(notes)]
     return ReportTable(
-        title="The large-scale study", head=["", "here", "published"], rows=rows, notes=source if rows else []
+        title="The large-scale study", head=["", "here", "published"], rows=rows, notes=about if rows else []
     )
 
 

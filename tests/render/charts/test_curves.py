@@ -158,3 +158,33 @@ def test_a_curve_on_another_is_broken_so_that_both_are_seen():
     )
     (axes,) = draw_panels([[panel]]).axes
     assert [line.get_linestyle() for line in axes.lines] == ["-", "--", "-"]
+
+
+def test_a_curve_of_one_point_is_seen_and_its_axis_counts_whole_rounds():
+    """One unforced round of a short study: an empty panel with ticks at 1.925, 1.950 and so on."""
+    figure = draw(*(Curve(label=name, x=[2], y=[y], thin=name == "thin") for name, y in (("one", 3.0), ("thin", 4.0))))
+    (axes,) = figure.axes
+    assert [line.get_marker() for line in axes.lines] == ["o", "o"]
+    figure.canvas.draw()
+    low, high = axes.get_xlim()
+    assert [tick for tick in axes.get_xticks() if low <= tick <= high] == [2]
+
+
+def test_a_bar_of_one_round_has_one_tick():
+    figure = draw_panels([[Panel(title="", dots=[Dots(label="", x=[0.1], y=[1], values=[1], color="k")])]], bar="round")
+    figure.canvas.draw()
+    bar = figure.axes[-1]
+    low, high = bar.get_ylim()
+    assert [tick for tick in bar.get_yticks() if low <= tick <= high] == [1]
+
+
+def test_curves_that_differ_by_less_than_the_eye_sees_are_both_seen():
+    """Two firms 1e-6 apart were one line."""
+    curves = [Curve(label=str(add), x=[1, 2], y=[2.0 + add, 3.0]) for add in (0.0, 1e-6)]
+    (axes,) = draw(*curves).axes
+    assert [line.get_linestyle() for line in axes.lines] == ["-", "--"]
+
+
+def test_dots_in_a_legend_are_large_enough_to_show_their_colour():
+    (legend,) = draw(dots=[Dots(label="small", x=[1], y=[1], color="k", size=2.0)]).legends
+    assert all(area >= 16 for handle in legend.legend_handles[1:] for area in handle.get_sizes())
