@@ -8,9 +8,9 @@ PROJECT := pyproject.toml
 
 SHIPPED := $(basename $(notdir $(wildcard benchmarks/studies/*.yaml)))
 # Those of rules alone: learners have a study of their own, and so has a real model.
-STUDIES := $(filter-out collusion_comparison heterogeneity_q_learning klein local_model,$(SHIPPED))
+STUDIES := $(filter-out collusion_comparison continuous_learners heterogeneity_q_learning klein local_model,$(SHIPPED))
 
-.PHONY: demo studies front types demo-llm studies-llm test test-odd simulate test-all test-llm test-lowest test-rl test-ray fuzz docs wheel check-wheel matrix lines lint pictures docked published clean
+.PHONY: demo studies front types demo-llm studies-llm test test-odd simulate test-all test-llm test-lowest test-rl test-ray fuzz docs wheel check-wheel matrix lines lint pictures speed docked published clean
 
 # The shipped study, played and reported on. Run again, it finds everything there.
 demo: $(VENV)/.study
@@ -35,7 +35,7 @@ MODEL ?= local:smollm2-135m
 PLAYER = llm:$(MODEL) {answers: json, parameters: {default: {temperature: 0.7, top_p: 1.0, max_tokens: 96}}}
 studies-llm: $(VENV)/.local
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check "numba>=0.60"
-	@for study in $(SHIPPED); do \
+	@for study in $(filter-out continuous_learners,$(SHIPPED)); do \
 		only='$(ONLY)'; \
 		case $$study in collusion_comparison) only='model*';; spurious_collusion) only=best_reply;; esac; \
 		$(BIN)/llm-coop run $$study --reduced $${only:+--only "$$only"} --policy "$(PLAYER)" -o runs/reduced/$$study || exit 1; \
@@ -120,6 +120,7 @@ check-wheel: wheel
 
 # Every extra from the wheel on every Python that is here, and the command it is for; needs half an hour and the package index.
 matrix: wheel
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
 	$(BIN)/python tests/tools/install_matrix.py dist/*.whl
 
 # The site, from docs/, the docstrings of what is public, and a gallery of what the shipped studies' rules play, which takes
@@ -137,6 +138,13 @@ lines:
 	@printf '%-14s' all; git ls-files -z llm_coop_envs policies baselines render benchmarks examples | grep -z '\.py$$' | xargs -0 cat | wc -l
 	@printf '%-14s' wheel; git ls-files -z llm_coop_envs policies baselines render benchmarks | grep -z '\.py$$' \
 		| grep -zvE '^benchmarks/(speed|doc_pages)/' | xargs -0 cat | wc -l
+
+# What this checkout costs beside the last recorded commit, in turns; fails if something became slower. Keeps the record
+# and writes docs/performance.md. Half an hour; less: make speed GROUPS="steps import"
+GROUPS ?=
+speed: $(VENV)/.dev
+	$(BIN)/python -m llm_coop_envs.benchmarks.speed $(if $(GROUPS),--only $(GROUPS)); slower=$$?; \
+		$(BIN)/python -m llm_coop_envs.benchmarks.doc_pages.performance > docs/performance.md; exit $$slower
 
 # The archived sessions of Calvano et al. (2020), all of them, period by period.
 docked: $(VENV)/.dev

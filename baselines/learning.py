@@ -14,7 +14,7 @@ from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.core.registry import known_scenario
 from llm_coop_envs.util.references import load
 
-PPO, MASKABLE_PPO, DQN = "ppo", "maskable_ppo", "dqn"
+PPO, MASKABLE_PPO, DQN, SAC = "ppo", "maskable_ppo", "dqn", "sac"
 SHARED, INDEPENDENT = "shared", "independent"
 
 

@@ -177,7 +177,8 @@ def gallery_page() -> str:
     ]
     if record["films"]:
         films = (
-            f'<figure><img src="../gallery/{film["file"]}" alt="{html.escape(film["title"])}" loading="lazy">'
+            f'<figure><a href="../gallery/{film["file"]}">'
+            f'<img src="../gallery/{film["file"]}" alt="{html.escape(film["title"])}" loading="lazy"></a>'
             f"<figcaption>{html.escape(film['title'])}</figcaption></figure>"
             for film in record["films"]
         )

@@ -1,4 +1,4 @@
-"""Emergency evacuation, version 0: `parallel_env`, and agent by agent `env` (with checks) and `raw_env`.
+"""Emergency evacuation, version 0: `parallel_env`, agent by agent `env` and `raw_env`, copies `batch_env`.
 
 Settings and presets: `llm_coop_envs.evacuation.settings.EvacuationSettings`; spaces, phases and rewards:
 `llm_coop_envs.evacuation.env.EvacuationEnv`.
@@ -7,6 +7,10 @@ Version history:
     v0: first version.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from typing_extensions import Unpack
 
 from llm_coop_envs.core.makers import aec_makers, described
@@ -14,7 +18,10 @@ from llm_coop_envs.evacuation.env import EvacuationEnv
 from llm_coop_envs.evacuation.fields import EvacuationFields
 from llm_coop_envs.evacuation.settings import EvacuationSettings
 
-__all__ = ["env", "parallel_env", "raw_env"]
+if TYPE_CHECKING:
+    from llm_coop_envs.evacuation.batch import EvacuationBatch
+
+__all__ = ["batch_env", "env", "parallel_env", "raw_env"]
 
 
 @described(EvacuationSettings)
@@ -27,3 +34,14 @@ def parallel_env(**settings: Unpack[EvacuationFields]) -> EvacuationEnv:
 
 
 env, raw_env = aec_makers(parallel_env)
+
+
+def batch_env(copies: int, **settings: Unpack[EvacuationFields]) -> EvacuationBatch:
+    """Copies of an evacuation without talk that are stepped together, as arrays; `settings` as for `parallel_env`.
+
+    It needs the compiler. See `llm_coop_envs.wrappers.batch.BatchEnv`. What cannot be played in a batch raises
+    `SettingsError`.
+    """
+    from llm_coop_envs.evacuation.batch import EvacuationBatch
+
+    return EvacuationBatch(EvacuationEnv(**settings), copies)

@@ -16,7 +16,7 @@ from typing import Any
 from llm_coop_envs.core.base_policy import Policy
 from llm_coop_envs.errors import SettingsError, TrustError
 from llm_coop_envs.util.checks import suggestion
-from llm_coop_envs.util.trust import import_policies
+from llm_coop_envs.util.trust import current_trust, import_policies
 
 LABEL = "own policy"
 
@@ -53,7 +53,8 @@ def find_class(reference: str) -> type[Policy]:
     except TrustError:
         raise
     except Exception as error:  # a user's module may raise anything while it is imported
-        reason = f"the module '{module}' cannot be imported from {Path.cwd()} ({type(error).__name__}: {error})"
+        searched = " or ".join(map(str, current_trust().search or (Path.cwd(),)))
+        reason = f"the module '{module}' cannot be imported from {searched} ({type(error).__name__}: {error})"
         raise SettingsError("policy", reference, reason) from error
     classes = {key: cls for key, cls in vars(imported).items() if inspect.isclass(cls) and issubclass(cls, Policy)}
     if name not in classes or inspect.isabstract(classes[name]):

@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from llm_coop_envs.core.base_policy import Policy
+from llm_coop_envs.core.records import FORCED
 from llm_coop_envs.errors import SettingsError, StudyError
 from llm_coop_envs.policies import scripted
 
 if TYPE_CHECKING:
     from llm_coop_envs.policies.llm.chat import Chat
 
-LLM, OWN, FORCED, RECORDED = "llm", "own", "forced", "recorded"
+LLM, OWN, RECORDED = "llm", "own", "recorded"
 
 #: The plug-ins by kind. Those in `baselines` are this room's only references to a higher layer. They are given by name,
 #: because entry points would cost a look at all installed packages whenever a name is parsed.

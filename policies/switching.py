@@ -45,6 +45,7 @@ class Switching(Policy):
         self.first = first
         self.successors = tuple(successors)
         self.policies = (first, *(successor.policy for successor in successors))
+        self._seated: list[Successor] = []
         self.waits = any(map(waits, self.policies))
 
     def begin(self, episode: Episode) -> None:
@@ -55,11 +56,15 @@ class Switching(Policy):
         # Not with `spawn`: an episode that is begun again gets the same random numbers.
         keys = [(*seeds.spawn_key, _LATER, number) for number in range(len(self.successors))]
         self.first.begin(episode)
+        self._seated = []
         for successor, key in zip(self.successors, keys, strict=True):
             seats = tuple(seat for seat in episode.seats if successor.change.means(seat))
+            if not seats:  # a mix is dealt anew in each episode, and may leave a successor none
+                continue
+            self._seated.append(successor)
             stream = np.random.PCG64(np.random.SeedSequence(seeds.entropy, spawn_key=key))
             successor.policy.begin(replace(episode, seats=seats, rng=np.random.Generator(stream)))
-        self.slots_only = all(policy.slots_only for policy in self.policies)
+        self.slots_only = all(policy.slots_only for policy in self._begun)
         self._share()
 
     async def act(self, requests: Sequence[Request]) -> Sequence[Action]:
@@ -83,16 +88,20 @@ class Switching(Policy):
 
     def get_state(self) -> dict[str, Any]:
         """The memories of all policies; see `policies.branching`."""
-        return {"policies": [save_state(policy) for policy in self.policies]}
+        return {"policies": [save_state(policy) for policy in self._begun]}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
         """Restore the memories that `get_state` returned."""
-        for policy, policy_state in zip(self.policies, state["policies"], strict=True):
+        for policy, policy_state in zip(self._begun, state["policies"], strict=True):
             restore_state(policy, policy_state)
         self._share()
 
+    @property
+    def _begun(self) -> list[Policy]:
+        return [self.first, *(successor.policy for successor in self._seated)]
+
     def _share(self) -> None:
-        for successor in self.successors:
+        for successor in self._seated:
             successor.policy.continue_from(self.first)
 
     def _policy_for(self, request: Request) -> Policy:

@@ -6,6 +6,12 @@ import pytest
 inherited.forget()
 
 
+@pytest.hookimpl(optionalhook=True, wrapper=True)
+def pytest_xdist_auto_num_workers():
+    """One worker more than there are cores: now and then each waits for a process, a server or a browser."""
+    return (yield) + 1
+
+
 @pytest.fixture(autouse=True, scope="module")
 def _quiz_is_forgotten():
     """A scorecard registers it for its process; tests of what is listed may come after tests of scorecards."""

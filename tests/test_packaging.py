@@ -3,11 +3,14 @@
 import ast
 import io
 import json
+import os
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
 import warnings
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -197,6 +200,76 @@ def test_the_links_are_relative_links():
         link = ROOT / "llm_coop_envs" / name
         assert link.is_symlink()
         assert str(link.readlink()) == f"../{name}"
+
+
+@pytest.fixture(scope="module")
+def without_links(tmp_path_factory):
+    """A checkout as git makes it on Windows, where a link is a small file with its target, and what is installed."""
+    setuptools = pytest.importorskip("setuptools")
+    if int(setuptools.__version__.partition(".")[0]) < 77:
+        pytest.skip("needs setuptools 77 or newer, which pyproject.toml asks for to build")
+    checkout, site = tmp_path_factory.mktemp("checkout"), tmp_path_factory.mktemp("site")
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False).stdout
+    if not listed:
+        pytest.skip("needs the files that git lists")
+    for name in listed.rstrip("\0").split("\0"):
+        (checkout / name).parent.mkdir(parents=True, exist_ok=True)
+        if (ROOT / name).is_symlink():
+            (checkout / name).write_text(str((ROOT / name).readlink()))
+        elif (ROOT / name).is_file():
+            shutil.copyfile(ROOT / name, checkout / name)
+    build = (  # which changes sys.argv
+        "import sys; from setuptools.build_meta import build_editable, build_wheel; site = sys.argv[1];"
+        "build_editable(site); build_wheel(site)"
+    )
+    subprocess.run([sys.executable, "-c", build, site], cwd=checkout, capture_output=True, check=True)
+    (editable,) = site.glob("*editable*.whl")
+    with zipfile.ZipFile(editable) as archive:
+        archive.extractall(site)
+    return checkout, site
+
+
+def test_a_checkout_without_links_installs_and_plays(without_links, tmp_path):
+    """As on Windows, with calls that are missing there; `windows_stand_in.py` says what that does not show."""
+    checkout, site = without_links
+    assert not [path for path in checkout.rglob("*") if path.is_symlink()]
+    (tmp_path / "study.yaml").write_text(SCRIPTED_STUDY)
+    script = ROOT / "tests" / "tools" / "windows_stand_in.py"
+    done = subprocess.run(
+        [sys.executable, "-P" if sys.version_info >= (3, 11) else "-B", script, site, "study.yaml", "run"],
+        cwd=tmp_path,
+        env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    *_, imported = done.stdout.splitlines()
+    assert json.loads(imported) == [
+        str(checkout / name / "__init__.py") for name in ("llm_coop_envs", "policies", "render")
+    ]
+    assert "3 of 3 episodes are this run's own, 3 of them were played again" in done.stdout
+
+
+def test_a_wheel_built_without_links_has_the_same_files(without_links):
+    _, site = without_links
+    (wheel,) = (path for path in site.glob("*.whl") if "editable" not in path.name)
+    with zipfile.ZipFile(wheel) as archive:
+        modules = {name for name in archive.namelist() if name.endswith(".py")}
+        assert archive.read("llm_coop_envs/policies/__init__.py") == (ROOT / "policies/__init__.py").read_bytes()
+    packaged = {name.replace(".", "/") for name in declared()["packages"]}
+    assert modules == {f"{package}/{path.name}" for package in packaged for path in (ROOT / package).glob("*.py")}
+
+
+def test_no_file_has_a_name_that_windows_does_not_take():
+    paths = [
+        path for top in ("llm_coop_envs", "docs", "tests", "examples", *MAPPED) for path in (ROOT / top).rglob("*")
+    ]
+    made = {"node_modules", "__pycache__"}
+    names = [path.relative_to(ROOT).as_posix() for path in paths if not made & set(path.parts)]
+    reserved = re.compile(r'[<>:"|?*\\]|(^|/)(con|prn|aux|nul|com\d|lpt\d)(\.|/|$)|[. ](/|$)', re.IGNORECASE)
+    assert [name for name in names if reserved.search(name)] == []
+    assert len({name.casefold() for name in names}) == len(names)
 
 
 def elsewhere(code, tmp_path, *options):

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 import typer
+from warm_command import warm_folder
 
 from llm_coop_envs.cli.main import app
 from llm_coop_envs.studies.study import parse_study
@@ -80,7 +81,7 @@ RARE = {"populations", "scorecard", "shipped_studies"}
     ids=lambda path: path.stem,
 )
 def test_snippets_run(path, tmp_path):
-    paths = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    paths = os.pathsep.join([warm_folder(), str(Path(sys.executable).parent), os.environ["PATH"]])
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", DRIVER],
         input=json.dumps(to_run(path)),
@@ -94,12 +95,12 @@ def test_snippets_run(path, tmp_path):
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
 
 
-def test_the_headline_loop_says_something_at_once(tmp_path):
-    (_, code), *_ = [one for one in to_run(ROOT / "README.md") if one[0] == "python"]
-    before, loop, _ = code.partition("while env.agents:")
-    assert loop
-    done = subprocess.run([sys.executable, "-c", before], cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert "your price" in done.stdout
+def test_the_headline_loop_prints_what_stands_below_it(tmp_path):
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    code, output = re.search(r"```python\n(.*?)```\n\n```text\n(.*?)```", readme, re.DOTALL).groups()
+    assert len([line for line in code.splitlines() if line]) <= 10
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert done.stdout == output
 
 
 def test_the_study_that_agents_read_of_is_one():

@@ -10,17 +10,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from llm_coop_envs.baselines.deep.average_reward import AverageRewardSAC
 from llm_coop_envs.baselines.deep.buffers import DecidedRolloutBuffer, PresentReplayBuffer
 from llm_coop_envs.baselines.deep.lockstep import Lockstep
-from llm_coop_envs.baselines.deep.network import LOGITS, VALUES, Network
+from llm_coop_envs.baselines.deep.network import LOGITS, SQUASHED, VALUES, Network
+from llm_coop_envs.baselines.deep.saved_model import as_array
 from llm_coop_envs.baselines.deep.settings import TrainSettings
 from llm_coop_envs.baselines.deep.vecenv import SharedVecEnv
-from llm_coop_envs.baselines.learning import DQN, MASKABLE_PPO, SHARED
+from llm_coop_envs.baselines.learning import DQN, MASKABLE_PPO, SAC, SHARED
 from llm_coop_envs.errors import MissingExtra, SettingsError
 
 try:
     import stable_baselines3  # pyright: ignore[reportMissingImports]
-    import torch  # pyright: ignore[reportMissingImports]
     from sb3_contrib import MaskablePPO  # pyright: ignore[reportMissingImports]
     from torch import nn  # pyright: ignore[reportMissingImports]
 except ImportError as error:
@@ -58,7 +59,8 @@ def make_rows(settings: TrainSettings) -> SharedVecEnv:
         seed=settings.seed,
         reward_scale=settings.reward_scale or 1.0,
         potential=settings.potential,
-        discount=float(settings.hyper.get("gamma", 0.99)),
+        discount=float(settings.hyper.get("gamma", 1.0)),
+        points=settings.points,
     )
 
 
@@ -83,9 +85,9 @@ def make_model(settings: TrainSettings, env: SharedVecEnv, seed: int | None = No
     Raises:
         SettingsError: an argument of the algorithm is unknown or impossible.
     """
-    kinds: dict[str, Any] = {DQN: SharedDQN, MASKABLE_PPO: MaskablePPO}
+    kinds: dict[str, Any] = {DQN: SharedDQN, MASKABLE_PPO: MaskablePPO, SAC: AverageRewardSAC}
     arguments = dict(settings.hyper)
-    if settings.algo == DQN:
+    if settings.algo in (DQN, SAC):
         arguments["replay_buffer_class"] = PresentReplayBuffer
     elif settings.algo == MASKABLE_PPO:
         arguments["rollout_buffer_class"] = DecidedRolloutBuffer
@@ -120,25 +122,26 @@ def _export(model: Any, settings: TrainSettings, about: dict[str, Any]) -> Netwo
     Raises:
         SettingsError: it is not a plain chain of layers.
     """
+    policy = model.policy
+    heads: list[Any] = []
     if settings.algo == DQN:
-        parts, output = list(model.policy.q_net.q_net), VALUES
+        parts, output = policy.q_net.q_net, VALUES
+    elif settings.algo == SAC:
+        parts, heads, output = policy.actor.latent_pi, [policy.actor.mu, policy.actor.log_std], SQUASHED
     else:
-        parts, output = [*model.policy.mlp_extractor.policy_net, model.policy.action_net], LOGITS
-    linear = [part for part in parts if isinstance(part, nn.Linear)]
+        parts, heads, output = policy.mlp_extractor.policy_net, [policy.action_net], LOGITS
+    layers = [[part] for part in parts if isinstance(part, nn.Linear)] + ([heads] if heads else [])
     between = {type(part) for part in parts if not isinstance(part, nn.Linear)}
-    activations = {nn.Tanh: "tanh", nn.ReLU: "relu"}
+    activations = {nn.Tanh: "tanh", nn.ReLU: "relu", nn.LeakyReLU: "leaky_relu"}
     if len(between) > 1 or not between <= set(activations):
-        raise SettingsError("hyper", dict(settings.hyper), "only networks of layers with tanh or ReLU can be kept")
+        raise SettingsError("hyper", dict(settings.hyper), "only networks of layers with tanh or (leaky) ReLU are kept")
     return Network(
         scenario=settings.env,
         features=model.env.unwrapped.rows.names,
-        layers=tuple((_plain(part.weight), _plain(part.bias)) for part in linear),
+        layers=tuple(
+            (as_array([part.weight for part in layer]), as_array([part.bias for part in layer])) for layer in layers
+        ),
         activation=activations[between.pop()] if between else "tanh",
         output=output,
         about=about,
     )
-
-
-def _plain(parameter: torch.Tensor) -> NDArray[np.float32]:
-    plain: NDArray[np.float32] = parameter.detach().cpu().numpy().astype(np.float32)
-    return plain

@@ -1,12 +1,13 @@
 """Checkpoints of a training, from which it continues as if it had never stopped, as a file of plain arrays.
 
-A checkpoint holds the learner's weights and its optimiser, the transitions of DQN, every random stream (also the global
-ones of NumPy and torch, which stable-baselines3 draws from), and the environments in the middle of their episodes. The
-file holds numbers and JSON only; reading it executes nothing.
+A checkpoint holds the learner's weights and its optimisers, the transitions of DQN and SAC, every random stream (also
+the global ones of NumPy and torch, which stable-baselines3 draws from), and the environments in the middle of their
+episodes. The file holds numbers and JSON only; reading it executes nothing.
 """
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -59,9 +60,11 @@ def _pack_learner(model: Any) -> tuple[Arrays, dict[str, Any]]:
     arrays: Arrays = {"last_obs": model._last_obs, "last_starts": np.asarray(model._last_episode_starts)}
     for name, value in model.policy.state_dict().items():
         arrays[f"policy/{name}"] = value.cpu().numpy()
-    for index, parts in model.policy.optimizer.state_dict()["state"].items():
-        for name, value in parts.items():
-            arrays[f"optimizer/{index}/{name}"] = value.cpu().numpy()
+    for prefix, optimizer in _optimizers(model).items():
+        for index, parts in optimizer.state_dict()["state"].items():
+            for name, value in parts.items():
+                arrays[f"{prefix}/{index}/{name}"] = value.cpu().numpy()
+    arrays |= {f"tensor/{name}": tensor.detach().numpy() for name, tensor in _tensors(model).items()}
     state = {
         "counts": {name: getattr(model, name) for name in _COUNTS if hasattr(model, name)},
         "choices": generator_state(model.action_space.np_random),
@@ -72,6 +75,17 @@ def _pack_learner(model: Any) -> tuple[Arrays, dict[str, Any]]:
         state["replay"] = {"pos": replay.pos, "full": replay.full}
         arrays |= {f"replay/{name}": getattr(replay, name)[:filled] for name in _REPLAY}
     return arrays, state
+
+
+def _optimizers(model: Any) -> dict[str, torch.optim.Optimizer]:
+    """A learner's optimisers by the prefix of their entries: `optimizer`, or `actor.optimizer` and so on."""
+    names = [name for name in model._get_torch_save_params()[0] if name != "policy"]
+    return {name.removeprefix("policy."): operator.attrgetter(name)(model) for name in names}
+
+
+def _tensors(model: Any) -> dict[str, torch.Tensor]:
+    """What a learner changes besides its networks, such as SAC's temperature."""
+    return {name: getattr(model, name) for name in model._get_torch_save_params()[1] if hasattr(model, name)}
 
 
 def load_checkpoint(path: Path, models: Sequence[Any]) -> None:
@@ -104,13 +118,15 @@ def _restore(model: Any, arrays: Arrays, state: dict[str, Any]) -> None:
     model.policy.load_state_dict(
         {name: torch.as_tensor(arrays[f"policy/{name}"]) for name in model.policy.state_dict()}
     )
-    moments: dict[int, dict[str, torch.Tensor]] = {}
-    for name, value in arrays.items():
-        if name.startswith("optimizer/"):
-            _, index, part = name.split("/")
-            moments.setdefault(int(index), {})[part] = torch.as_tensor(value)
-    optimizer = model.policy.optimizer
-    optimizer.load_state_dict({**optimizer.state_dict(), "state": moments})
+    for prefix, optimizer in _optimizers(model).items():
+        moments: dict[int, dict[str, torch.Tensor]] = {}
+        for name, value in arrays.items():
+            if name.startswith(f"{prefix}/"):
+                _, index, part = name.split("/")
+                moments.setdefault(int(index), {})[part] = torch.as_tensor(value)
+        optimizer.load_state_dict({**optimizer.state_dict(), "state": moments})
+    for name, tensor in _tensors(model).items():
+        tensor.data.copy_(torch.as_tensor(arrays[f"tensor/{name}"]))
     if "replay" in state:
         replay = model.replay_buffer
         for name in _REPLAY:

@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from llm_coop_envs.baselines.deep.choices import Choices
+from llm_coop_envs.baselines.deep.choices import POINTS, Choices
 from llm_coop_envs.baselines.deep.network import Network, columns
-from llm_coop_envs.baselines.deep.settings import SAMPLE
 from llm_coop_envs.core.array_env import TALK
 from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.core.registry import find_scenario
@@ -30,21 +29,18 @@ def play_episode(network: Network, env: ScenarioEnv, seed: int, *, play: str) ->
         `seed`, `return_mean` (the players' mean sum of rewards) and the scenario's measures.
     """
     rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, 1])))
-    choices = Choices(env)
+    choices = Choices(env, None if network.points is None else POINTS)
     features = columns(network, numeric_names(env))
     total = np.zeros(env.n_players)
-    outputs = np.zeros(env.n_players, dtype=np.int64)
+    outputs = np.zeros(env.n_players, dtype=np.float64 if network.points is None else np.int64)
     env.begin(seed)
     while not env.over:
         if env.phase != TALK:
             players = env.on_turn
             seen = numeric_rows(env)[players][:, features]
-            masks = env.masks()
-            legal = np.ones((len(players), choices.n), dtype=np.bool_) if masks is None else masks[players] > 0
-            outputs[players] = (
-                network.sample(seen, legal, rng, players) if play == SAMPLE else network.best(seen, legal, players)
-            )
-        env.advance(choices.values(outputs))
+            legal = choices.masks(env.phase, env.masks(), env.turn > 0)[players]
+            outputs[players] = network.decide(play, seen, legal, rng, players)
+        env.advance(choices.values(outputs, env.phase))
         total += env.rewards
     measured = find_scenario(network.scenario).episode_metrics(env.events)
     return {"seed": seed, "return_mean": float(total.mean()), **measured}

@@ -26,7 +26,7 @@ class Lockstep:
 
     def __init__(self, env: SharedVecEnv) -> None:
         self.env = env
-        self.outputs: NDArray[np.int64] = np.zeros(env.num_envs, dtype=np.int64)
+        self.outputs: NDArray[Any] = np.zeros(env.num_envs, dtype=env.action_space.dtype)
         self.seen: NDArray[np.float32] = np.zeros((0, 0), dtype=np.float32)
         self.result: Any = None
         self.seats = [SeatVecEnv(self, seat) for seat in range(env.rows.players)]
@@ -99,7 +99,7 @@ class SeatVecEnv(SharedVecEnv):
 
     def step_async(self, actions: NDArray[Any]) -> None:
         """Store the choices of this seat."""
-        self._lockstep.outputs[self._mine] = actions
+        self._lockstep.outputs[self._mine] = actions.reshape(-1)
 
     def step_wait(self) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.bool_], list[dict[str, Any]]]:
         """Play the step once every seat has chosen."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -21,12 +22,18 @@ from llm_coop_envs.util.opening import DAMAGED
 
 #: The format of files, and of files with one network per seat.
 FORMAT, APART = 2, 3
-#: Kinds of outputs: log-probabilities up to a constant, values of choices, or one number from -1 to 1.
-LOGITS, VALUES, NUMBERS = "logits", "values", "numbers"
+#: Kinds of outputs: log-probabilities up to a constant, values of choices, one number from -1 to 1, or mean and
+#: logarithm of the standard deviation of a normal number, whose tanh is such a number.
+LOGITS, VALUES, NUMBERS, SQUASHED = "logits", "values", "numbers", "squashed"
 
-_ACTIVATIONS: Mapping[str, Callable[[NDArray[np.float32]], NDArray[np.float32]]] = {
+_KEPT = (LOGITS, VALUES, SQUASHED)
+_SPREAD = (-20.0, 2.0)  # stable-baselines3 keeps the logarithm of the standard deviation within these
+_NORMAL = NormalDist()
+
+_ACTIVATIONS: Mapping[str, Callable[[NDArray[np.floating[Any]]], NDArray[np.floating[Any]]]] = {
     "tanh": np.tanh,
     "relu": lambda x: np.maximum(x, np.float32(0)),
+    "leaky_relu": lambda x: np.maximum(x, np.float32(0.01) * x),
 }
 
 
@@ -39,8 +46,8 @@ class Network:
         features: the columns it reads, in order; empty for all columns of `NumericView`.
         layers: weights (outputs, inputs) and biases (outputs,) of each layer; with one network per seat, both have
             seats as their first axis.
-        activation: the function between layers, `"tanh"` or `"relu"`.
-        output: `"logits"`, `"values"` or `"numbers"`.
+        activation: the function between layers, `"tanh"`, `"relu"` or `"leaky_relu"`.
+        output: `"logits"`, `"values"`, `"numbers"` or `"squashed"`.
         about: everything else about its training, as JSON data.
     """
 
@@ -57,6 +64,11 @@ class Network:
         return int(self.layers[-1][1].shape[-1])
 
     @property
+    def points(self) -> int | None:
+        """The number of choices, as `Choices` takes it; `None`: numbers from -1 to 1."""
+        return None if self.output in (NUMBERS, SQUASHED) else self.n_choices
+
+    @property
     def seats(self) -> int | None:
         """The number of seats with their own network; `None`: one network for all."""
         weights = self.layers[0][0]
@@ -68,7 +80,7 @@ class Network:
 
     def outputs(
         self, observations: NDArray[np.float32], seats: NDArray[np.integer[Any]] | None = None
-    ) -> NDArray[np.float32]:
+    ) -> NDArray[np.floating[Any]]:
         """The last layer's outputs, (rows, choices).
 
         Args:
@@ -76,26 +88,43 @@ class Network:
             seats: (rows,) the observing seats; needed where each seat has its own network.
         """
         act = _ACTIVATIONS[self.activation]
-        x = np.asarray(observations, dtype=np.float32)
+        # Sums of single precision differ with the machine in their last digits: the best of several choices seldom
+        # shows that, a number always does.
+        x: NDArray[np.floating[Any]] = np.asarray(observations, dtype=np.float64 if self.points is None else np.float32)
         if self.seats is not None:
             assert seats is not None
-            apart = np.empty((len(x), self.n_choices), dtype=np.float32)
+            apart = np.empty((len(x), self.n_choices), dtype=x.dtype)
             for seat in np.unique(seats).tolist():
                 apart[seats == seat] = self.of_seat(seat).outputs(x[seats == seat])
             return apart
         for weights, bias in self.layers[:-1]:
             x = act(x @ weights.T + bias)
         weights, bias = self.layers[-1]
-        outputs: NDArray[np.float32] = x @ weights.T + bias
+        outputs: NDArray[np.floating[Any]] = x @ weights.T + bias
         return outputs
+
+    def decide(
+        self,
+        play: str,
+        observations: NDArray[np.float32],
+        masks: NDArray[Any],
+        rng: np.random.Generator,
+        seats: NDArray[np.integer[Any]] | None = None,
+    ) -> NDArray[Any]:
+        """Decide for each row: `sample` if `play` is `"sample"`, else `best`."""
+        if play == "sample":
+            return self.sample(observations, masks, rng, seats)
+        return self.best(observations, masks, seats)
 
     def best(
         self,
         observations: NDArray[np.float32],
         masks: NDArray[Any],
         seats: NDArray[np.integer[Any]] | None = None,
-    ) -> NDArray[np.int64]:
-        """The legal choice with the highest output for each row, the first of several."""
+    ) -> NDArray[Any]:
+        """The legal choice with the highest output for each row, the first of several, or the number that it means."""
+        if self.points is None:
+            return self._numbers(self.outputs(observations, seats)[:, 0])
         choices: NDArray[np.int64] = np.where(masks, self.outputs(observations, seats), -np.inf).argmax(axis=1)
         return choices
 
@@ -105,19 +134,28 @@ class Network:
         masks: NDArray[Any],
         rng: np.random.Generator,
         seats: NDArray[np.integer[Any]] | None = None,
-    ) -> NDArray[np.int64]:
+    ) -> NDArray[Any]:
         """Draw a legal choice for each row with the network's probabilities, by one uniform number per row.
 
-        A network of values has no probabilities: its best choice is taken.
+        A network of values or numbers has no probabilities: its best choice is taken.
         """
-        if self.output == VALUES:
+        if self.output in (VALUES, NUMBERS):
             return self.best(observations, masks, seats)
+        if self.output == SQUASHED:
+            means, spreads = self.outputs(observations, seats).T
+            normal = [_NORMAL.inv_cdf(max(draw, 1e-16)) for draw in rng.random(len(means)).tolist()]
+            return self._numbers(means + np.exp(spreads.clip(*_SPREAD)) * normal)
         logits = np.where(masks, self.outputs(observations, seats).astype(np.float64), -np.inf)
         chances = np.exp(logits - logits.max(axis=1, keepdims=True))
         edges = chances.cumsum(axis=1)
         draws = rng.random(len(edges)) * edges[:, -1]
         choices: NDArray[np.int64] = (draws[:, None] >= edges).sum(axis=1)
         return choices
+
+    def _numbers(self, outputs: NDArray[np.floating[Any]]) -> NDArray[np.float64]:
+        """Outputs as numbers from -1 to 1, to as many digits as machines agree on."""
+        numbers: NDArray[np.float64] = (np.tanh(outputs) if self.output == SQUASHED else outputs.clip(-1, 1)).round(7)
+        return numbers
 
     def to_bytes(self) -> bytes:
         """The file's content; the same network gives the same bytes."""
@@ -152,7 +190,7 @@ def read_network(path: Path) -> Network:
             about=dict(meta["about"]),
         )
         width = len(network.features)
-        if network.activation not in _ACTIVATIONS or network.output not in (LOGITS, VALUES) or not network.layers:
+        if network.activation not in _ACTIVATIONS or network.output not in _KEPT or not network.layers:
             raise ValueError("its description is not understood")
         seats = () if network.seats is None else (network.seats,)
         for weights, bias in network.layers:

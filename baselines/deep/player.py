@@ -1,7 +1,8 @@
 """Trained networks as policies: `sb3:NAME`, `sb3:FOLDER` or `sb3:FILE`.
 
 A file is one of this package, or a model that stable-baselines3 saved of a learner on `NumericView`. With a pattern
-such as `sb3:bertrand_dqn_*`, each episode of a condition is played by the network of another training, in turn.
+such as `sb3:bertrand_dqn_*` or `sb3:runs/sac_*`, each episode of a condition is played by the network of another
+training, in turn.
 
 Options: `play`, `"sample"` (draw from the network's probabilities) or `"best"`; by default as in the training.
 """
@@ -12,10 +13,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from gymnasium import spaces
 
 from llm_coop_envs.baselines.deep.choices import Choices
-from llm_coop_envs.baselines.deep.network import NUMBERS, Network
+from llm_coop_envs.baselines.deep.network import Network
 from llm_coop_envs.baselines.deep.settings import BEST, SAMPLE
 from llm_coop_envs.baselines.deep.shipped import find_networks
 from llm_coop_envs.baselines.learning import learning_of
@@ -27,7 +27,6 @@ from llm_coop_envs.core.registry import find_scenario, scenario_of
 from llm_coop_envs.core.scenario import Row
 from llm_coop_envs.core.settings import ScenarioSettings
 from llm_coop_envs.errors import SettingsError
-from llm_coop_envs.wrappers import NumericView
 from llm_coop_envs.wrappers.numeric import numeric_names
 
 LABEL = "trained network"
@@ -85,7 +84,7 @@ class NetworkPolicy(Policy):
         check_played("sb3", scenario, self.network.scenario or scenario)
         env = find_scenario(scenario).environment(**episode.settings.to_json())
         self._columns = self.network.features or numeric_names(env)
-        self._choices = Choices(env, self.network.n_choices)
+        self._choices = Choices(env, self.network.points)
         self._phases = env.phases
         self._seat = {name: k for k, name in enumerate(episode.agents)}
         partial = learning_of(scenario).partial(episode.settings)
@@ -101,11 +100,7 @@ class NetworkPolicy(Policy):
         if len(self._columns) != width:
             counts = f"it sees {width} columns, here are {len(self._columns)}"
             raise SettingsError("policy", "sb3", f"it was trained with other settings: {counts}")
-        if self.network.output == NUMBERS:
-            if not isinstance(env.choice_space, spaces.Box):
-                raise SettingsError("policy", "sb3", "it gives a number from a range, and choices are listed here")
-            self._view = NumericView(env)
-        elif not fits and self.network.n_choices != self._choices.n:
+        if not fits and self.network.points not in (None, self._choices.n):
             counts = f"it has {self.network.n_choices} choices, here are {self._choices.n}"
             raise SettingsError("policy", "sb3", f"it was trained with other settings: {counts}")
         if self.network.seats not in (None, env.n_players):
@@ -142,20 +137,21 @@ class NetworkPolicy(Policy):
         network, columns = self.network, self._columns
         seen = np.zeros((len(requests), len(columns)), dtype=np.float32)
         legal = np.ones((len(requests), network.n_choices), dtype=np.bool_)
+        phases = [self._phases[request.observation["phase"]] for request in requests]
         for row, request in enumerate(requests):
             features = request.observation["observation"]
             seen[row, : len(features)] = features
-            phase = _PHASE + self._phases[request.observation["phase"]]
-            seen[row, len(features) :] = [name in (_TURN, phase) for name in columns[len(features) :]]
+            seen[row, len(features) :] = [name in (_TURN, _PHASE + phases[row]) for name in columns[len(features) :]]
             mask = request.info["action_mask"]["choice"]
-            if mask is not None:
+            if isinstance(mask, Mapping):
+                turn, mask = np.ones(1, dtype=np.bool_), mask[phases[row]]
+                legal[row] = self._choices.masks(phases[row], None if mask is None else mask[None], turn)[0]
+            elif mask is not None:
                 legal[row] = mask[: network.n_choices]
         seats = np.array([self._seat[request.agent] for request in requests])
-        if network.output == NUMBERS:
-            return [self._view.choice(number) for number in network.outputs(seen)[:, 0].clip(-1, 1)]
-        drawn = self.play == SAMPLE
-        outputs = network.sample(seen, legal, self.episode.rng, seats) if drawn else network.best(seen, legal, seats)
-        return [self._choices.value(*seat_output) for seat_output in zip(seats.tolist(), outputs.tolist(), strict=True)]
+        outputs = network.decide(self.play, seen, legal, self.episode.rng, seats)
+        decided = zip(seats.tolist(), outputs.tolist(), phases, strict=True)
+        return [self._choices.value(seat, output, phase) for seat, output, phase in decided]
 
 
 class EachTraining(NetworkPolicy):

@@ -21,12 +21,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from llm_coop_envs.baselines.deep.choices import Choices
+from llm_coop_envs.baselines.deep.choices import POINTS, Choices
 from llm_coop_envs.baselines.learning import scenario_name
 from llm_coop_envs.core.array_env import TALK
 from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.core.registry import known_scenario
-from llm_coop_envs.errors import ResetNeeded, SettingsError
+from llm_coop_envs.errors import MissingExtra, ResetNeeded, SettingsError
 from llm_coop_envs.util.checks import require_int
 from llm_coop_envs.util.draws import episode_seed
 from llm_coop_envs.util.references import load
@@ -65,7 +65,7 @@ def batch_of(game: ScenarioEnv, copies: int) -> BatchEnv | None:
     make: Any = load(scenario.batch)
     try:
         batch: BatchEnv = make(game, copies)
-    except SettingsError:
+    except (SettingsError, MissingExtra):
         return None
     return batch
 
@@ -74,27 +74,26 @@ class SharedRows:
     """The batch of rows; see the module.
 
     `make` is called once per copy that is played by itself. The e-th episode of copy k is played with
-    `episode_seed(seed, k, e)`.
+    `episode_seed(seed, k, e)`. With `points=None` rows choose numbers from -1 to 1 (`Choices`).
 
     Attributes:
         copies: how many environments there are.
         names: the columns of observations.
         observations: (rows, columns) the current observations.
         masks: (rows, choices) which choices are legal now.
-        decides: (rows,) whether the row is on turn and has more than one legal choice.
 
     Raises:
         SettingsError: `copies` or `seed` is not possible, or the game has a regulator.
     """
 
-    def __init__(self, make: Callable[[], ScenarioEnv], *, copies: int, seed: int) -> None:
+    def __init__(self, make: Callable[[], ScenarioEnv], *, copies: int, seed: int, points: int | None = POINTS) -> None:
         require_int("copies", copies, 1)
         self._make, self.copies = make, copies
         first = make()
         if first.regulator is not None:
             raise SettingsError("regulator", "on", "all rows choose alike; train without a regulator")
         self.names = numeric_names(first)
-        self.choices = Choices(first)
+        self.choices = Choices(first, points)
         self.players = first.n_players
         self.width = len(self.names)
         self.n_rows = copies * self.players
@@ -105,7 +104,6 @@ class SharedRows:
         self.high = np.maximum(np.concatenate([high, np.ones(flags)]), 0).astype(np.float32)
         self.observations = np.zeros((self.n_rows, self.width), dtype=np.float32)
         self.masks = np.zeros((self.n_rows, self.choices.n), dtype=np.bool_)
-        self.decides = np.zeros(self.n_rows, dtype=np.bool_)
         self._returns = np.zeros(self.n_rows)
         self._lengths = np.zeros(self.n_rows, dtype=np.int64)
         self._silence = np.zeros(self.players, dtype=np.int64)
@@ -144,7 +142,7 @@ class SharedRows:
         seen: NDArray[np.float32] = self.observations.copy()
         return seen
 
-    def step(self, outputs: NDArray[np.integer[Any]]) -> Step:
+    def step(self, outputs: NDArray[Any]) -> Step:
         """Play one step of every copy.
 
         Args:
@@ -169,7 +167,7 @@ class SharedRows:
         for copy, game in enumerate(self.games):
             rows = self._rows(copy)
             present = game.alive
-            outputs = self.choices.values(chosen[copy])
+            outputs = self.choices.values(chosen[copy], game.phase)
             playing = present
             while True:
                 game.advance(outputs)
@@ -245,33 +243,43 @@ class SharedRows:
         for copy in range(len(self.games) if self._batch is None else 0):
             self._show(copy)
 
-    # Copies that are stepped together. Nobody leaves them: what a batch shows of somebody who has left is not read.
+    # Copies that are stepped together.
 
     def _step_batch(self, batch: BatchEnv, choices: NDArray[Any]) -> Step:
+        present = batch.present.reshape(-1)
         _, rewards, terminations, truncations, infos = batch.step(choices)
-        done = (terminations | truncations).reshape(-1)
-        last = np.zeros((self.copies, self.players, self.width), dtype=np.float32)
-        if "ended" in infos:
-            last[infos["ended"]] = infos["final_observations"]
+        ended = infos.get("ended", np.zeros(0, dtype=np.intp))
+        done = terminations | truncations
+        last = np.where(done[:, :, None], batch.observations, np.float32(0))
+        if len(ended):
+            last[ended] = infos["final_observations"]
+            done[ended] = True
         self._returns += rewards.reshape(-1)
-        self._lengths += 1
-        vacant = np.zeros(self.n_rows, dtype=np.bool_)
+        self._lengths += present
         returns, lengths = self._returns.copy(), self._lengths.copy()
-        self._returns[done] = self._lengths[done] = 0
+        for totals in (self._returns, self._lengths):
+            totals.reshape(done.shape)[ended] = 0
         self._show_batch(batch)
         return Step(
-            rewards.reshape(-1), done, truncations.reshape(-1), vacant, last.reshape(self.n_rows, -1), returns, lengths
+            rewards.reshape(-1),
+            done.reshape(-1),
+            truncations.reshape(-1),
+            ~present,
+            last.reshape(self.n_rows, -1),
+            returns,
+            lengths,
         )
 
     def _show_batch(self, batch: BatchEnv) -> None:
-        self.observations = batch.observations.reshape(self.n_rows, -1)
+        present = batch.present
+        seen = batch.observations if present.all() else np.where(present[:, :, None], batch.observations, np.float32(0))
+        self.observations = seen.reshape(self.n_rows, -1)
         masks, turn = batch.masks(), batch.turn.reshape(-1).astype(np.bool_)
         if masks is None:
             self.masks = np.repeat(turn[:, None], self.choices.n, axis=1)
             self.masks[:, 0] = True
         else:
             self.masks = masks.reshape(self.n_rows, -1).astype(np.bool_)
-        self.decides = turn & (self.masks.sum(axis=1) > 1)
 
     # Copies that are played one by one.
 
@@ -297,10 +305,4 @@ class SharedRows:
         seen = numeric_rows(game)
         seen[~alive] = 0.0
         self.observations[rows] = seen
-        masks = game.masks()
-        if masks is None:
-            self.masks[rows] = turn[:, None]
-            self.masks[rows, 0] = True
-        else:
-            self.masks[rows] = masks
-        self.decides[rows] = turn & (self.masks[rows].sum(axis=1) > 1)
+        self.masks[rows] = self.choices.masks(game.phase, game.masks(), turn)

@@ -9,18 +9,27 @@ from __future__ import annotations
 import io
 import json
 import zipfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from llm_coop_envs.baselines.deep.network import LOGITS, NUMBERS, VALUES, Network
+from llm_coop_envs.baselines.deep.network import LOGITS, NUMBERS, SQUASHED, VALUES, Network
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.util.extras import need
 from llm_coop_envs.util.opening import DAMAGED, check_archive, open_memory
 
-_VALUES, _POLICY, _LAST = "q_net.q_net.", "mlp_extractor.policy_net.", "action_net."
+#: How names of weights begin, for DQN, SAC, and PPO and A2C: of the hidden layers, and of the last layer's heads.
+_HEADS: Mapping[str, tuple[str, ...]] = {
+    "q_net.q_net.": (),
+    "actor.latent_pi.": ("actor.mu.", "actor.log_std."),
+    "mlp_extractor.policy_net.": ("action_net.",),
+}
+_VALUES, _ACTOR, _ = _HEADS
+_ACTIVATIONS = {"tanh": "tanh", "relu": "relu", "leakyrelu": "leaky_relu"}
 
 
 def read_saved(path: Path) -> Network:
@@ -37,22 +46,26 @@ def read_saved(path: Path) -> Network:
             description = json.loads(archive.read("data"))
             weights = torch.load(io.BytesIO(archive.read("policy.pth")), map_location="cpu", weights_only=True)
         policy_arguments = description.get("policy_kwargs") or {}
-        first = _VALUES if any(name.startswith(_VALUES) for name in weights) else _POLICY
-        activation = str(policy_arguments.get("activation_fn", "ReLU" if first == _VALUES else "Tanh")).lower()
-        activation_name = next(name for name in ("tanh", "relu") if f"{name}'" in f"{activation}'")
+        first = next(prefix for prefix in _HEADS if any(name.startswith(prefix) for name in weights))
+        activation = str(policy_arguments.get("activation_fn", "ReLU" if first in (_VALUES, _ACTOR) else "Tanh"))
+        activation_name = _ACTIVATIONS[activation.lower().rstrip("'>").rpartition(".")[2]]
         chain = sorted({int(name.split(".")[2]) for name in weights if name.startswith(first)})
-        prefixes = [f"{first}{k}." for k in chain] + ([] if first == _VALUES else [_LAST])
-        layers = tuple((_plain(weights[f"{at}weight"]), _plain(weights[f"{at}bias"])) for at in prefixes)
+        groups = [(f"{first}{k}.",) for k in chain] + ([_HEADS[first]] if _HEADS[first] else [])
+        layers = tuple(
+            (as_array([weights[f"{at}weight"] for at in heads]), as_array([weights[f"{at}bias"] for at in heads]))
+            for heads in groups
+        )
     except OSError as error:
         raise RunError(f"{path}: cannot be read ({error.strerror or error})") from error
     except (UnpicklingError, RuntimeError, *DAMAGED) as error:
         raise RunError(
-            f"{path}: is no model of stable-baselines3 with layers of tanh or ReLU ({type(error).__name__}); "
+            f"{path}: is no model of stable-baselines3 with layers of tanh or (leaky) ReLU ({type(error).__name__}); "
             "use policies.from_function for another one"
         ) from error
-    output = VALUES if first == _VALUES else NUMBERS if "log_std" in weights else LOGITS
+    output = {_VALUES: VALUES, _ACTOR: SQUASHED}.get(first, NUMBERS if "log_std" in weights else LOGITS)
     return Network(scenario="", features=(), layers=layers, activation=activation_name, output=output)
 
 
-def _plain(tensor: Any) -> Any:
-    return tensor.numpy().astype(np.float32)
+def as_array(tensors: Sequence[Any]) -> NDArray[np.float32]:
+    """Tensors, one below the other, as one array: heads side by side are one layer."""
+    return np.concatenate([tensor.detach().numpy() for tensor in tensors]).astype(np.float32)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import fnmatch
+import glob
+import re
 from pathlib import Path
 
 from llm_coop_envs.baselines.deep.folder import MODEL, POLICY
@@ -34,7 +36,9 @@ def trained_lines() -> dict[str, str]:
 
 
 def find_networks(argument: str) -> list[Network]:
-    """All shipped networks that match a pattern such as `bertrand_dqn_*`; without a star, that of `find_network`.
+    """All networks that match a pattern, in the order of their numbers; without a star, that of `find_network`.
+
+    The pattern is one of shipped names, such as `bertrand_dqn_*`, or of training folders or files: `runs/sac_*`.
 
     Raises:
         SettingsError: there is no such policy.
@@ -42,10 +46,16 @@ def find_networks(argument: str) -> list[Network]:
     """
     if "*" not in argument:
         return [find_network(argument)]
-    names = fnmatch.filter(shipped(), argument)
+    names = fnmatch.filter(shipped(), argument) or glob.glob(str(Path(argument).expanduser()))
     if not names:
-        raise SettingsError("policy", f"sb3:{argument}", f"fits no shipped policy; {suggestion(argument, shipped())}")
-    return [find_network(name) for name in names]
+        reason = f"fits no shipped policy, training folder or file; {suggestion(argument, shipped())}"
+        raise SettingsError("policy", f"sb3:{argument}", reason)
+    return [find_network(name) for name in sorted(names, key=_by_number)]
+
+
+def _by_number(name: str) -> list[str | int]:
+    """A name as texts and numbers, so that 10 comes after 9."""
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
 
 
 def find_network(argument: str) -> Network:

@@ -161,7 +161,7 @@ class _Keeper(_Seat):
     ) -> None:
         super().__init__(settings, len(models))
         self._models, self._folder, self._session, self._tell = models, folder, session, tell
-        self._count, self._begun = count, begun
+        self._count, self._begun, self._spent = count, begun, time.process_time()
         self._env = settings.environment(record=True)
         self._due = self._next(folder.done)
 
@@ -191,7 +191,8 @@ class _Keeper(_Seat):
             write_whole(target, network.to_bytes())
         save_checkpoint(path / CHECKPOINT, self._models)
         seconds = time.perf_counter() - self._begun
-        self._session |= {"to": done, "seconds": round(seconds, 1)}
+        spent = round(time.process_time() - self._spent, 1)
+        self._session |= {"to": done, "seconds": round(seconds, 1), "processor_seconds": spent}
         self._folder.write(done=done)
         if self._tell is not None:
             self._tell(done, means(rows), seconds)

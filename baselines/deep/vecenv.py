@@ -15,6 +15,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from llm_coop_envs.baselines.deep.choices import POINTS
 from llm_coop_envs.baselines.deep.rows import SharedRows, Step
 from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.errors import MissingExtra, SettingsError
@@ -41,6 +42,7 @@ class SharedVecEnv(VecEnv):
             before it is added to the (scaled) reward. At a true end p counts as 0. Such shaping leaves the best
             policies the same (Ng, Harada and Russell 1999).
         discount: the learner's discount factor, for the potential.
+        points: how many choices stand for a range of numbers; `None`: one, a number from -1 to 1.
     """
 
     reset_infos: list[dict[str, Any]]
@@ -54,8 +56,9 @@ class SharedVecEnv(VecEnv):
         reward_scale: float = 1.0,
         potential: tuple[str, float] | None = None,
         discount: float = 1.0,
+        points: int | None = POINTS,
     ) -> None:
-        self.rows = SharedRows(make, copies=copies, seed=seed)
+        self.rows = SharedRows(make, copies=copies, seed=seed, points=points)
         self.reward_scale = reward_scale
         self._column: int | None = None
         self._factor = 0.0
@@ -72,7 +75,7 @@ class SharedVecEnv(VecEnv):
         super().__init__(
             self.rows.n_rows,
             spaces.Box(self.rows.low, self.rows.high, dtype=np.float32),
-            spaces.Discrete(self.rows.choices.n),
+            self.rows.choices.space,
         )
 
     def seed(self, seed: int | None = None) -> Sequence[int | None]:

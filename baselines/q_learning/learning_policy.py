@@ -10,14 +10,11 @@ import numpy as np
 from llm_coop_envs.baselines.q_learning.analyse.tables import QTable
 from llm_coop_envs.baselines.q_learning.learn.sessions import run_session
 from llm_coop_envs.baselines.q_learning.learn.settings import QLearningSettings
-from llm_coop_envs.baselines.q_learning.table_policy import QTablePolicy
+from llm_coop_envs.baselines.q_learning.table_policy import QTablePolicy, check_learns
 from llm_coop_envs.bertrand.price_measures import WINDOW, together, window_reached
-from llm_coop_envs.bertrand.rules import nearest
 from llm_coop_envs.bertrand.settings import BertrandSettings
 from llm_coop_envs.bertrand.slots import BertrandSlots
-from llm_coop_envs.core.array_env import TALK
-from llm_coop_envs.core.base_policy import Action
-from llm_coop_envs.core.policy import Episode, Request
+from llm_coop_envs.core.policy import Episode
 from llm_coop_envs.core.scenario import Row
 from llm_coop_envs.core.settings import ScenarioSettings
 from llm_coop_envs.errors import SettingsError
@@ -46,8 +43,8 @@ class LearningPolicy(QTablePolicy):
         self._goes_on = self._flag("goes_on", default=False)
         self._window_round = self._flag("window_round", default=True)
         plan = QLearningSettings.from_json(self._options)
-        if self._goes_on and (plan.exploration != "epsilon" or plan.updates != "asynchronous" or not plan.memory):
-            raise SettingsError("goes_on", True, "is there for epsilon-greedy, asynchronous learners with a memory")
+        if self._goes_on:
+            check_learns(plan, "goes_on", True)
 
     def _flag(self, name: str, *, default: bool) -> bool:
         value = self._options.pop(name, default)
@@ -64,36 +61,16 @@ class LearningPolicy(QTablePolicy):
         if not hasattr(self, "table"):
             raise SettingsError("policy", "q_learning", "learns in studies; name a trained table: q_learning:calvano")
         super().begin(episode)
-        self._q = self.table.q.copy()
-        self._asked: dict[int, int] = {}
 
-    def get_state(self) -> dict[str, Any]:
-        """What was learned during the episode."""
-        return {"q": self._q.copy(), "asked": dict(self._asked)}
+    @property
+    def learns(self) -> bool:
+        """Whether it goes on learning in play."""
+        return self._goes_on
 
-    def set_state(self, state: Mapping[str, Any]) -> None:
-        """Restore what was learned during the episode."""
-        self._q, self._asked = state["q"].copy(), dict(state["asked"])
-
-    def decide(self, request: Request) -> Action:
-        """Ask the greedy price. With `goes_on`, first learn from the last round, and sometimes explore."""
-        slots: BertrandSlots = request.info["slots"]
-        if not self._goes_on or slots.phase == TALK:
-            return super().decide(request)
-        me, plan, game = self.episode.agents.index(slots.me), self.table.settings, self._game
-        q, state, grid = self._q[me], self.state(slots, me), game.prices[me]
-        if me in self._asked and slots.history:
-            # The price that the environment counted may differ from the one this firm asked.
-            last, state_before = slots.history[-1], self._asked[me]
-            price = nearest(grid.tolist(), last.price)
-            target = last.profit + plan.spread("delta")[me] * q[state].max()
-            q[state_before, price] += plan.spread("alpha")[me] * (target - q[state_before, price])
-        self._asked[me] = state
-        period = self.table.periods + slots.round - 1
-        index = int(q[state].argmax())
-        if self.episode.rng.random() < np.exp(-plan.spread("beta")[me] * period):
-            index = int(self.episode.rng.integers(len(grid)))
-        return {"choice": index if self._grid else float(grid[index])}
+    def rates(self, me: int, slots: BertrandSlots) -> tuple[float, float]:
+        """The rates at which it converged."""
+        plan, period = self.table.settings, self.table.periods + slots.round - 1
+        return plan.spread("alpha")[me], float(np.exp(-plan.spread("beta")[me] * period))
 
     def learn(self, settings: ScenarioSettings, seed: int, number: int) -> Row:
         """Learn session `number` of a seed, the same session as in a run of sessions.

@@ -1,7 +1,7 @@
 """Q-learners as policies of the price competition.
 
-`q_learning:TABLE` plays a trained table. `q_learning` learns anew before each episode of a study and then plays
-greedily; `q_learning:in_turn` does so where firms set prices in turn.
+`q_learning:TABLE` plays a trained table, and with the option `rate` goes on learning in play. `q_learning` learns anew
+before each episode of a study and then plays greedily; `q_learning:in_turn` does so where firms set prices in turn.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ def make(scenario: str, argument: str, options: Mapping[str, Any], chat: object 
 
         check_played(f"q_learning:{IN_TURN}", scenario, SCENARIO.name)
         return SequentialPolicy(options)
-    check_options(options)
+    check_options(options, ("rate", "exploration"))
     table = load_table(argument)
     check_played(f"q_learning:{argument}", scenario, SCENARIO.name)
-    return QTablePolicy(table)
+    return QTablePolicy(table, **options)
 
 
 # Making a policy is cheap and checks everything.

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from llm_coop_envs.baselines.q_learning.analyse.tables import QTable
-from llm_coop_envs.baselines.q_learning.learn.game import Game
+from llm_coop_envs.baselines.q_learning.learn.game import Floats, Game
+from llm_coop_envs.baselines.q_learning.learn.settings import QLearningSettings
 from llm_coop_envs.bertrand.rules import nearest
 from llm_coop_envs.bertrand.scenario import SCENARIO
 from llm_coop_envs.bertrand.settings import BertrandSettings
@@ -25,16 +26,44 @@ learned in, as a share of the distance between the two prices."""
 
 
 class QTablePolicy(ScriptedPolicy):
-    """Plays a Q table greedily, each seat the strategy of the firm with the same number; it learns nothing.
+    """Plays a Q table greedily, each seat the strategy of the firm with the same number.
+
+    With a learning rate above 0 it goes on learning in play, from the table on in each episode: before it asks a price,
+    it learns from the last round, and sometimes it explores.
 
     It is silent in talk and does not listen. On a grid, the grid must be the table's. Where prices are continuous, it
     asks prices of its own grid and rounds each observed price to that grid. In the first rounds, missing past rounds
     are filled with the earliest known one; if none is known, play begins in the state in which learning ended.
+
+    Args:
+        table: what was learned before.
+        rate: the learning rate in play, 0 for none.
+        exploration: the chance of a price drawn at random, where it learns.
+
+    Raises:
+        SettingsError: a number is no share, or the table cannot be learned further.
     """
 
-    def __init__(self, table: QTable) -> None:
+    def __init__(self, table: QTable, *, rate: float = 0.0, exploration: float = 0.0) -> None:
         self.table = table
         self._game = table.game
+        for name, value in (("rate", rate), ("exploration", exploration)):
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+                raise SettingsError(name, value, "must be a share, from 0 to 1")
+        if exploration and not rate:
+            raise SettingsError("exploration", exploration, "means nothing without a rate; give both, or leave it out")
+        if rate:
+            check_learns(table.settings, "rate", rate)
+        self._rate, self._exploration = float(rate), float(exploration)
+
+    @property
+    def learns(self) -> bool:
+        """Whether it goes on learning in play."""
+        return self._rate > 0
+
+    def rates(self, me: int, slots: BertrandSlots) -> tuple[float, float]:
+        """The learning rate and the chance of a random price of a firm in a round."""
+        return self._rate, self._exploration
 
     def begin(self, episode: Episode) -> None:
         """Start an episode.
@@ -70,26 +99,57 @@ class QTablePolicy(ScriptedPolicy):
             raise SettingsError("grid_points", settings.grid_points, f"the Q table needs {grid}; match the settings")
         check_shown(settings, game.memory, f"the Q table needs to see {game.memory} past rounds")
         self._grid = settings.prices == "grid"
+        self._q, self._asked = self.table.q.copy() if self.learns else None, {}
+
+    _q: Floats | None
+    _asked: dict[int, int]
 
     def get_state(self) -> dict[str, Any]:
-        """Return an empty state: decisions depend on observations only."""
-        return {}
+        """What was learned during the episode; nothing where decisions depend on observations only."""
+        return {} if self._q is None else {"q": self._q.copy(), "asked": dict(self._asked)}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Do nothing: there is no state."""
+        """Restore what was learned during the episode."""
+        if state:
+            self._q, self._asked = state["q"].copy(), dict(state["asked"])
 
     def decide(self, request: Request) -> Action:
-        """Ask the greedy price of the firm's state."""
+        """Ask the greedy price of the firm's state. Where it learns, first learn, and sometimes explore."""
         slots: BertrandSlots = request.info["slots"]
         if slots.phase == TALK:
             return {"message": ""}
         me = self.episode.agents.index(slots.me)
-        index = int(self.table.strategies[me, self.state(slots, me)])
+        state = self.state(slots, me)
+        index = int(self.table.strategies[me, state]) if self._q is None else self._learn(self._q[me], me, slots, state)
         return {"choice": index if self._grid else float(self._game.prices[me, index])}
+
+    def _learn(self, q: Floats, me: int, slots: BertrandSlots, state: int) -> int:
+        """Learn from the last round, and return the price to ask in a state."""
+        rate, exploration = self.rates(me, slots)
+        if me in self._asked and slots.history:
+            # The price that the environment counted may differ from the one this firm asked.
+            last, before = slots.history[-1], self._asked[me]
+            price = nearest(self._game.prices[me].tolist(), last.price)
+            target = last.profit + self.table.settings.spread("delta")[me] * q[state].max()
+            q[before, price] += rate * (target - q[before, price])
+        self._asked[me] = state
+        if self.episode.rng.random() < exploration:
+            return int(self.episode.rng.integers(q.shape[1]))
+        return int(q[state].argmax())
 
     def state(self, slots: BertrandSlots, me: int) -> int:
         """The firm's state, from the rounds it observes."""
         return state_of(self._game, slots, me, self.table.last_state)
+
+
+def check_learns(settings: QLearningSettings, option: str, value: object) -> None:
+    """Check that what was learned can be learned further, one state at a time.
+
+    Raises:
+        SettingsError: it was learned in another way; the error names the option that asks for it.
+    """
+    if settings.exploration != "epsilon" or settings.updates != "asynchronous" or not settings.memory:
+        raise SettingsError(option, value, "is there for epsilon-greedy, asynchronous learners with a memory")
 
 
 def check_shown(settings: BertrandSettings, rounds: int, reason: str) -> None:
@@ -105,11 +165,13 @@ def check_shown(settings: BertrandSettings, rounds: int, reason: str) -> None:
 
 
 def check_all_stay(settings: ScenarioSettings) -> None:
-    """Check that no firm leaves the market.
+    """Check that no firm leaves the market, and that all sell in one.
 
     Raises:
-        SettingsError: a firm leaves.
+        SettingsError: a firm leaves, or they sell in groups.
     """
+    if settings.group_size:
+        raise SettingsError("group_size", settings.group_size, "what was learned goes by the prices of all firms")
     if False in settings.reach("present"):
         raise SettingsError(
             "changes", "present", "what was learned goes by the prices of all firms; let all of them stay"

@@ -2,9 +2,10 @@
 
     python -m llm_coop_envs.benchmarks.doc_pages.environments docs
 
-writes one page for each scenario, and `scenarios.md` with what all of them share. These pages show the first sentence
-on each setting; `full_texts`, from which the site makes a page of its reference, has the others. A test compares the
-pages with what this writes, so that they cannot fall behind the code.
+writes one page for each scenario, `scenarios.md` with what all of them share, and `slots.md` with what players may
+read. These pages show the first sentence on each setting, and the measures that reports put first; `full_texts`, from
+which the site makes a page of its reference, has the others. A test compares the pages with what this writes, so that
+they cannot fall behind the code.
 """
 
 from __future__ import annotations
@@ -17,14 +18,31 @@ from pathlib import Path
 from typing import Any
 
 from llm_coop_envs.cli.description import Description, PolicyText, Setting, all_scenarios, describe
+from llm_coop_envs.interface.slots import Heard, Slots
 from llm_coop_envs.util.base_settings import declared
-from llm_coop_envs.util.docstrings import first_sentence
+from llm_coop_envs.util.docstrings import attributes, first_sentence
 
 COMMAND = "python -m llm_coop_envs.benchmarks.doc_pages.environments docs"
-WRITTEN = f"*Written by `{COMMAND}`; change the docstrings, not this page.*"
+WRITTEN = f"<!-- Written by `{COMMAND}`; change the docstrings, not this page. -->"
 COMMON = Path(__file__).with_name("scenarios.md")
-FULL = "First sentences; all of them are in the [reference](reference/settings.md) and in `llm-coop describe {}`."
-ONLY_OPENED = ("Features", "State", "Events")
+FULL = "The [reference](reference/settings.md) and `llm-coop describe {}` say more, such as exceptions and ranges."
+HISTORY = "Version history"
+HEADINGS = {
+    "Round": "Phases",
+    "Phases": "Phases",
+    "Choice": "Actions",
+    "Reward": "Rewards",
+    "End": "Episode end",
+    HISTORY: HISTORY,
+}
+"""Headings of the labelled blocks of a scenario's docstring, in their order on the page."""
+RANGE = re.compile(
+    r"(?:, in units of price)?(?:,? (?:a count )?from -?\d+(?: up)?(?: to (?:\d+|rounds|the settings' limit))?)?$"
+    r"|, -?\d+ to \d+$"
+)
+"""The range in which a measure lies, as its description ends with."""
+LABELLED = re.compile(r"(?:\*\*)?([A-Z][a-z ]+)(?:\.\*\*|\*\*| \(float32.*?\)?:|:)\s+")
+ONLY_IN_REFERENCE = ("Features", "State", "Events", "Arguments")
 
 
 def pages() -> dict[str, str]:
@@ -43,7 +61,7 @@ def pages() -> dict[str, str]:
         measures=_measures_table(shared_measures),
     )
     own = {f"{each.scenario.name}.md": _page(each, set(shared_settings), set(shared_measures)) for each in descriptions}
-    return {"scenarios.md": common, **own}
+    return {"scenarios.md": common, "slots.md": _slots_page(descriptions), **own}
 
 
 def full_texts() -> str:
@@ -89,6 +107,8 @@ def _page(description: Description, shared_settings: set[str], shared_measures: 
     name = description.scenario.name
     settings = [setting for setting in description.settings if setting.name not in shared_settings]
     measures = {key: about for key, about in description.metrics.items() if key not in shared_measures}
+    sections = _sections(description.about)
+    headline = description.scenario.measured.headline
     lines = [
         f"# {description.scenario.title}",
         "",
@@ -96,20 +116,32 @@ def _page(description: Description, shared_settings: set[str], shared_measures: 
         "",
         f"![A game of {name}](pictures/{name}.png)",
         "",
-        f"    env = llm_coop_envs.{name}_v0.parallel_env()",
+        "```python",
+        "import llm_coop_envs",
         "",
-        *(f"{_opening(block)}\n" for block in description.about),
-        f"**Wordings.** {', '.join(f'`{wording}`' for wording in description.wordings)}, or a folder of your own.",
+        f"env = llm_coop_envs.{name}_v0.parallel_env()",
+        "observations, infos = env.reset(seed=0)",
+        "```",
         "",
+        *sections.pop(""),
+        *(
+            line
+            for heading, blocks in sections.items()
+            if heading != HISTORY
+            for line in (f"## {heading}", "", *blocks)
+        ),
         "## Spaces",
         "",
-        "Of one agent, by default:",
+        "What a player may read, by name: [slots.md](slots.md).",
         "",
         "| part | space |",
         "|---|---|",
         *(f"| `{part}` | `{_cell(space)}` |" for part, space in description.spaces.items()),
         "",
-        f"The numbers of `observation.observation`: {', '.join(f'`{feature}`' for feature in description.features)}.",
+        "`env.feature_names` names the numbers; the [reference](reference/settings.md) explains them.",
+        "",
+        f"**Wordings** of the text: {', '.join(f'`{wording}`' for wording in description.wordings)}, or a folder of "
+        "your own.",
         "",
         "## Settings",
         "",
@@ -125,16 +157,68 @@ def _page(description: Description, shared_settings: set[str], shared_measures: 
         "",
         "## Measures",
         "",
-        "Besides [those of every scenario](scenarios.md):",
+        "Besides [those of every scenario](scenarios.md), those that reports put first:",
         "",
-        _measures_table(measures),
+        _measures_table({key: about for key, about in measures.items() if key in headline}),
+        "",
+        f"Others: {', '.join(f'`{key}`' for key in measures if key not in headline)}.",
         "",
         "## Scripted policies",
         "",
         *(_policy(policy) for policy in description.policies if policy.name != "llm"),
         "",
+        f"## {HISTORY}",
+        "",
+        *sections[HISTORY][:-1],
+        "",
     ]
     return "\n".join(lines)
+
+
+def _slots_page(descriptions: Iterable[Description]) -> str:
+    """Return the page on what one player may know, from the classes of the slots."""
+    shared = attributes(Slots)
+    lines = [
+        "# What a player may read",
+        "",
+        WRITTEN,
+        "",
+        '    slots = infos["firm_0"]["slots"]    # in a policy: request.info["slots"]',
+        "",
+        "Slots are plain values: what one player may know now. A wording puts them into words by the names below, such "
+        "as `{{ me }}`; a call of a prompt pack gets those that it may show.",
+        "",
+        "## Every scenario",
+        "",
+        _plain_table({name: _clause(text) for name, text in shared.items()}, "slot"),
+        "",
+        "What was heard is a tuple of `Heard`:",
+        "",
+        _plain_table({name: _clause(text) for name, text in attributes(Heard).items()}, "field"),
+        "",
+    ]
+    for each in descriptions:
+        kinds = each.scenario.env_class.slots_type
+        lines += [f"## {each.scenario.title}", ""]
+        for own in kinds.values() if isinstance(kinds, Mapping) else [kinds]:
+            texts = {name: _clause(text) for name, text in attributes(own).items() if name not in shared}
+            lines += [_plain_table(texts, "slot"), ""]
+            for part in _parts_of(own):
+                names = ", ".join(f"`{name}`" for name in attributes(part))
+                lines += [f"{(part.__doc__ or '').splitlines()[0]} `{part.__name__}`: {names}.", ""]
+    return "\n".join(lines)
+
+
+def _parts_of(kind: type[Slots]) -> list[type]:
+    """Return the records of a scenario's own that its slots hold."""
+    held = " ".join(str(annotation) for annotation in kind.__annotations__.values())
+    named = vars(sys.modules[kind.__module__]).values()
+    return [part for part in named if hasattr(part, "_fields") and re.search(rf"\b{part.__name__}\b", held)]
+
+
+def _clause(text: str) -> str:
+    """Return what is said of a slot, without examples and conditions behind a semicolon."""
+    return re.split(r"; (?![^()]*\))", first_sentence(text))[0].rstrip(".")
 
 
 def _allowed(description: Description) -> Mapping[str, Iterable[Any]]:
@@ -147,7 +231,7 @@ def _short_table(settings: Iterable[Setting], allowed: Mapping[str, Iterable[Any
     """Return the first sentence on each setting, and the values that it may have besides its default."""
     rows = []
     for setting in settings:
-        sentence = first_sentence(setting.about)
+        sentence = _first_statement(setting.about)
         values = [
             value for value in (json.dumps(each) for each in allowed.get(setting.name, ())) if value not in sentence
         ]
@@ -184,15 +268,37 @@ def _measures_table(measures: Mapping[str, str]) -> str:
     return "\n".join(["| measure | meaning |", "|---|---|", *rows])
 
 
-def _opening(block: str) -> str:
-    """Return a block of a scenario's docstring, of lists of numbers and events the first sentence alone."""
-    return f"{first_sentence(' '.join(block.split()))}." if block.lstrip("*").startswith(ONLY_OPENED) else block
+def _sections(blocks: Iterable[str]) -> dict[str, list[str]]:
+    """Return a scenario's docstring by heading; what has no heading of its own comes first, below the empty one."""
+    sections: dict[str, list[str]] = {heading: [] for heading in ("", *HEADINGS.values())}
+    for block in blocks:
+        labelled = LABELLED.match(block)
+        heading = HEADINGS.get(labelled[1], "") if labelled else ""
+        if heading and labelled:
+            text = block[labelled.end() :]
+            sections[heading] += [_steps(text[0].upper() + text[1:] if text.split()[0].isalpha() else text), ""]
+        elif not (labelled and labelled[1] in ONLY_IN_REFERENCE):
+            sections[""] += [block, ""]
+    return {heading: section for heading, section in sections.items() if section}
+
+
+def _steps(text: str) -> str:
+    """Return a text with steps such as "(1) ... (2) ..." as a list."""
+    opening, *steps = re.split(r"\(\d\) ", text)
+    return "\n".join([*filter(None, [opening]), *(f"{number}. {step.strip()}" for number, step in enumerate(steps, 1))])
 
 
 def _brief(meaning: str) -> str:
-    """Return the first statement on a measure, without remarks in parentheses other than sources."""
+    """Return the first statement on a measure, without its range and remarks in parentheses other than sources."""
     statement = re.split(r"; (?![^()]*\))", first_sentence(meaning))[0]
-    return re.sub(r" \([^()0-9]*\)", "", statement)
+    return RANGE.sub("", re.sub(r" \([^()0-9]*\)", "", statement))
+
+
+def _first_statement(text: str) -> str:
+    """Return a text up to its first full stop, or a semicolon after which neither values nor sources are named."""
+    sentence = first_sentence(text)
+    statement, *remarks = re.split(r"; (?![^()]*\))", sentence)
+    return sentence if re.search(r'"|al\.|\d{4}', " ".join(remarks)) else statement
 
 
 def _preset_rows(presets: Mapping[str, Mapping[str, Any]]) -> Iterable[str]:

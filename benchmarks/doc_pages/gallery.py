@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from llm_coop_envs.cli.main import app
+from llm_coop_envs.core.registry import find_scenario
+from llm_coop_envs.errors import RunError
 from llm_coop_envs.page.one_file import write_page
 from llm_coop_envs.render.screen.pygame_import import pygame
 from llm_coop_envs.reports.build import PAGE, write_report
@@ -27,10 +29,23 @@ from llm_coop_envs.studies.study import load_study, shipped_studies
 
 WHOLE = ("team_up", "kbc_talk", "kbc_one_shot", "governance", "oversight")
 """Studies that are played as they ship; all others, which take minutes, in the small size of `--reduced`."""
-SKIPPED = ("collusion_comparison", "heterogeneity_q_learning", "klein", "local_model")
+SKIPPED = ("collusion_comparison", "continuous_learners", "heterogeneity_q_learning", "klein", "local_model")
 """Studies of learners that learn for minutes, and of a real model."""
 CLICKED = "team_up"
-"""The run that is exported as a page to click through, and filmed."""
+"""The run that is exported as a page to click through."""
+FILMED = (
+    ("team_up", "kbc-talk"),
+    ("team_up", "kbc-no-talk"),
+    ("team_up", "bertrand-talk"),
+    ("team_up", "bertrand-no-talk"),
+    ("team_up", "evacuation-talk"),
+    ("team_up", "evacuation-no-talk"),
+    ("kbc_talk", "uncooperative"),
+    ("governance", "ungoverned"),
+    ("governance", "leniency"),
+    ("oversight", "veto"),
+)
+"""The conditions whose first episodes are filmed, by study."""
 WORKERS = 2
 _WIDTH = 480
 _FILM = ("--fps", "6", "--per", "round", "--size", "550x360", "--scale", "0.5")
@@ -71,7 +86,7 @@ def build(folder: Path) -> None:
     page = site / "run.html"
     page.unlink(missing_ok=True)
     write_page(run.folder, page)
-    films = list(film_conditions(run, site))
+    films = [film_condition(Run.open(folder / "runs" / name), condition, site) for name, condition in FILMED]
     record = {"cards": [asdict(card) for card in cards], "films": films, "skipped": SKIPPED, "clicked": CLICKED}
     (folder / "gallery.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
@@ -80,7 +95,13 @@ def add_study(name: str, runs: Path, site: Path) -> Card:
     """Play a study, unless an earlier build did, and write its report and thumbnail."""
     study = load_study(name)
     whole = name in WHOLE
-    run = run_study(study if whole else select(study, reduced=True), runs / name, workers=WORKERS).run
+    selected = study if whole else select(study, reduced=True)
+    try:
+        run = run_study(selected, runs / name, workers=WORKERS).run
+    except RunError:  # played by earlier rules, or half by them
+        shutil.rmtree(runs / name)
+        shutil.rmtree(site / name, ignore_errors=True)
+        run = run_study(selected, runs / name, workers=WORKERS).run
     report = site / name / PAGE
     if not report.is_file():
         write_report(run.folder, site / name)
@@ -107,16 +128,17 @@ def shrink_first_figure(report: Path, path: Path) -> str:
     return ""
 
 
-def film_conditions(run: Run, site: Path) -> Iterator[dict[str, str]]:
-    """Film the first episode of each condition in which players talk."""
-    for condition in run.conditions:
-        if not condition.settings["talk"]:
-            continue
-        path = site / f"{condition.name}.gif"
-        if not path.exists():
-            words = ["film", str(run.folder), condition.name, str(condition.seeds[0]), "-o", str(path), *_FILM]
-            app(words, standalone_mode=False)
-        yield {"title": f"{condition.title}, {condition.scenario}", "file": path.name}
+def film_condition(run: Run, name: str, site: Path) -> dict[str, str]:
+    """Film the first episode of a condition, unless an earlier build did; return its title and file."""
+    (condition,) = (condition for condition in run.conditions if condition.name == name)
+    path = site / f"{run.folder.name}-{name}.gif"
+    if not path.exists():
+        began = time.perf_counter()
+        words = ["film", str(run.folder), name, str(condition.seeds[0]), "-o", str(path), *_FILM]
+        app(words, standalone_mode=False)
+        print(f"{path.name}: {time.perf_counter() - began:.0f} s", flush=True)
+    game = find_scenario(condition.scenario).title
+    return {"title": f"{game}: {condition.title} ({run.folder.name})", "file": path.name}
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The pictures of the README, from scripted runs: `python -m llm_coop_envs.benchmarks.doc_pages.readme_pictures`."""
+"""The README's film and pictures of scenarios: `python -m llm_coop_envs.benchmarks.doc_pages.readme_pictures`."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from pathlib import Path
 from llm_coop_envs import bertrand_v0, evacuation_v0, kbc_v0
 from llm_coop_envs.policies import play
 from llm_coop_envs.policies.scripted import make
+from llm_coop_envs.render.film import Film, form_of, write_film
 from llm_coop_envs.render.scenes.base import Scene
 from llm_coop_envs.render.scenes.from_events import frames
 from llm_coop_envs.render.screen.canvas import View
-from llm_coop_envs.render.screen.draw import draw
+from llm_coop_envs.render.screen.draw import draw, frame
 from llm_coop_envs.render.screen.pygame_import import pygame
 
 Picture = tuple[Scene, View]
@@ -45,8 +46,17 @@ def kbc() -> Picture:
 PICTURES: dict[str, Callable[[], Picture]] = {"evacuation": evacuation, "bertrand": bertrand, "kbc": kbc}
 
 
+def film_evacuation(path: Path) -> None:
+    """Film people who follow the crowd, one picture per round, until the last has left."""
+    env = evacuation_v0.parallel_env(record=True)
+    play(env, make("evacuation/herding"), seed=4)
+    film = Film(fps=4, width=640, height=420, scale=2 / 3, per="round")
+    view = View(size=(960, 630), scale=film.scale, bubbles=True)
+    write_film((frame(scene, view) for scene in frames(env.events, per="round")), path, form_of(path), film)
+
+
 def main() -> None:
-    """Draw the pictures into a folder."""
+    """Draw the pictures and the film into a folder."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--folder", type=Path, default=Path("docs/pictures"), help="where they go")
     folder: Path = parser.parse_args().folder
@@ -54,6 +64,8 @@ def main() -> None:
     for name, picture in PICTURES.items():
         path = folder / f"{name}.png"
         pygame.image.save(draw(*picture()), str(path))
+    film_evacuation(folder / "evacuation.gif")
+    for path in sorted(folder.iterdir()):
         print(f"{path}  {path.stat().st_size // 1000} kB")
 
 

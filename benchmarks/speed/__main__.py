@@ -1,100 +1,132 @@
-"""Measure the cases and record the run: `python -m llm_coop_envs.benchmarks.speed`."""
+"""Measure this checkout beside the last recorded commit, and record both: `make speed`.
+
+    python -m llm_coop_envs.benchmarks.speed [--only steps import] [--against COMMIT]
+
+The other commit is checked out into a folder of its own. This checkout's programs measure both, in turns and with the
+same libraries, and what counts is the ratio of each pair. A figure that is more than 20 % slower in every single pair
+is a slowdown, and the exit code is 1: chance alone does that once in 2 ** repeats.
+"""
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
-import numpy as np
+from llm_coop_envs.benchmarks.speed.figures import GROUPS
+from llm_coop_envs.benchmarks.speed.harness import append_record, arguments, machine, read_history, spread, write
+from llm_coop_envs.version import PACKAGE_FOLDER
 
-from llm_coop_envs.benchmarks.speed.cases import CASES, Batch
-from llm_coop_envs.benchmarks.speed.harness import arguments, in_turns, machine, row, spread, write
-from llm_coop_envs.kbc_v0 import parallel_env as kbc_env
-
-MILLION = 1_000_000
-
-
-def steps(repeats: int, seconds: float) -> dict[str, Any]:
-    """Measure microseconds per agent-step, the cases in turns."""
-    batches = {case.name: case.prepare() for case in CASES}
-    for batch in batches.values():
-        batch(seconds / 4)
-
-    def measured(batch: Batch) -> Callable[[int], float]:
-        def per_step(turn: int) -> float:
-            spent, count = batch(seconds)
-            return 1e6 * spent / count
-
-        return per_step
-
-    figures = in_turns({name: measured(batch) for name, batch in batches.items()}, repeats)
-    results: dict[str, Any] = {}
-    for case in CASES:
-        measure = spread(figures[case.name])
-        result: dict[str, Any] = {"us_per_agent_step": measure, "repeats": repeats, "target_us": case.target}
-        if case.half_of is not None:
-            pairs = [mine / theirs for mine, theirs in zip(figures[case.name], figures[case.half_of], strict=True)]
-            result["ratio_to"] = {"case": case.half_of, **spread(pairs)}
-        results[case.name] = result
-    return results
+HERE = PACKAGE_FOLDER.parent
+SLOWER = 1.2
+_PACKAGES = ("llm-coop-envs", "pettingzoo", "gymnasium", "numpy", "numba", "jinja2", "orjson", "aiohttp", "mpe2")
+# The programs are this checkout's, what they measure may be another's. Where this checkout is installed for editing,
+# its packages must not stand in for those that the other one lacks.
+_PROGRAM = (
+    "import runpy, sys; sys.meta_path[:] = [one for one in sys.meta_path if '__editable___llm_coop' not in repr(one)]; "
+    "import llm_coop_envs.benchmarks.speed as room; room.__path__[:] = [sys.argv.pop(1)]; "
+    "runpy.run_module('llm_coop_envs.benchmarks.speed.figures', run_name='__main__', alter_sys=True)"
+)
 
 
-def million(repeats: int) -> dict[str, Any]:
-    """Measure milliseconds for one settled beauty-contest round of a million array choices."""
-    env = kbc_env(players=MILLION, session="repeated", rounds=repeats + 2, talk=False)
-    env.begin(seed=0)
-    choices = np.random.default_rng(0).integers(0, 101, MILLION)
-    values = []
-    for _ in range(repeats + 1):
-        start = time.perf_counter()
-        env.advance(choices)
-        values.append(1e3 * (time.perf_counter() - start))
-    return {**spread(values[1:]), "repeats": repeats, "target_ms": 50}
+def measure(checkout: Path, group: str) -> dict[str, float]:
+    """One group's figures of a checkout, measured once; none if the checkout lacks what they need."""
+    command = [sys.executable, "-c", _PROGRAM, str(Path(__file__).parent), group]
+    environment = {**os.environ, "PYTHONPATH": str(checkout)}
+    run = subprocess.run(command, cwd=checkout, env=environment, text=True, capture_output=True, check=False)
+    if run.returncode:
+        reason = run.stderr.strip().splitlines()[-1] if run.stderr.strip() else f"exit code {run.returncode}"
+        print(f"{group} cannot be measured in {checkout.name}: {reason}", file=sys.stderr, flush=True)
+        return {}
+    figures: dict[str, float] = json.loads(run.stdout.splitlines()[-1])
+    return figures
 
 
-def imports(repeats: int) -> dict[str, Any]:
-    """Measure seconds to import the package, and pettingzoo alone, each in a fresh interpreter."""
-    code = "import time; t = time.perf_counter(); import {}; print(time.perf_counter() - t)"
+def compare(before: Path | None, groups: Sequence[str], repeats: int) -> dict[str, Any]:
+    """Measure this checkout and another in turns; each figure's values, and the ratios of pairs, by name."""
+    record: dict[str, Any] = {}
+    checkouts = {"now": HERE} if before is None else {"now": HERE, "before": before}
+    for group in groups:
+        values: dict[str, dict[str, list[float]]] = {}
+        for turn in range(repeats):
+            order = list(checkouts) if turn % 2 else list(reversed(checkouts))
+            for name in order:
+                for figure, value in measure(checkouts[name], group).items():
+                    values.setdefault(figure, {}).setdefault(name, []).append(value)
+        for figure, by_checkout in values.items():
+            entry: dict[str, Any] = {name: spread(numbers) for name, numbers in by_checkout.items()}
+            if len(by_checkout) == 2 and len({len(numbers) for numbers in by_checkout.values()}) == 1:
+                pairs = zip(by_checkout["now"], by_checkout["before"], strict=True)
+                entry["ratio"] = spread([ours / theirs for ours, theirs in pairs])
+            record[figure] = {"group": group, **entry}
+            ratio = f"{entry['ratio']['median']:6.2f}" if "ratio" in entry else ""
+            cost = entry.get("now", {}).get("median", float("nan"))
+            print(f"{figure:62} {cost:10.2f} {GROUPS[group].unit:17} {ratio}".rstrip(), flush=True)
+    return record
 
-    def seconds(name: str) -> float:
-        run = subprocess.run([sys.executable, "-c", code.format(name)], capture_output=True, text=True, check=True)
-        return float(run.stdout)
 
-    values = in_turns(
-        {"llm_coop_envs": lambda _: seconds("llm_coop_envs"), "pettingzoo": lambda _: seconds("pettingzoo")}, repeats
-    )
-    return {**{name: spread(figures) for name, figures in values.items()}, "target_s": 0.6}
+def slowdowns(figures: Mapping[str, Any]) -> list[str]:
+    """The figures of ours that are slower beyond the spread: each pair says so."""
+    return [
+        name
+        for name, figure in figures.items()
+        if not name.startswith("peer:") and figure.get("ratio", {"min": 0.0})["min"] > SLOWER
+    ]
 
 
-def show(name: str, figures: dict[str, float], target: object = None, ratio: str = "") -> None:
-    """Print one row of the table."""
-    print(f"{row(name, figures, 62, 3)} {target or '':>7}  {ratio}".rstrip())
+@contextmanager
+def checked_out(commit: str | None) -> Iterator[Path | None]:
+    """A commit's files in a folder of their own; `None` without a commit."""
+    if commit is None:
+        yield None
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        checkout = Path(folder) / commit[:12]
+        _git("worktree", "add", "--quiet", "--detach", str(checkout), commit)
+        try:
+            yield checkout
+        finally:
+            _git("worktree", "remove", "--force", str(checkout))
+
+
+def _git(*command: str) -> str:
+    return subprocess.run(["git", *command], cwd=HERE, check=True, capture_output=True, text=True).stdout.strip()
 
 
 def main() -> None:
-    """Measure, print a table, and write the record."""
-    parser = arguments(__doc__ or "", 7)
-    parser.add_argument("--seconds", type=float, default=0.5, help="length of one batch of one case")
+    """Measure, print, and record; exit code 1 if something became slower."""
+    parser = arguments("what this checkout costs, beside the last recorded commit", 5)
+    parser.add_argument("--only", nargs="+", choices=GROUPS, default=list(GROUPS), help="measure these groups alone")
+    parser.add_argument("--against", metavar="COMMIT", help="compare with this commit instead")
     options = parser.parse_args()
+    history = read_history()
+    against = options.against or next((record["commit"] for record in reversed(history)), None)
+    commit = None if against is None else _git("rev-parse", "--verify", f"{against}^{{commit}}")
+    with checked_out(commit) as before:
+        figures = compare(before, options.only, options.repeats)
     record = {
-        "machine": machine("llm-coop-envs", "pettingzoo", "mpe2", "gymnasium", "numpy", "jinja2"),
-        "agent_steps": steps(options.repeats, options.seconds),
-        "kbc_million_choices_ms": million(options.repeats),
-        "import_s": imports(5),
+        "commit": _git("rev-parse", "HEAD"),
+        "changed": bool(_git("status", "--porcelain", "--untracked-files=no")),
+        "against": commit,
+        "date": time.strftime("%Y-%m-%d"),
+        "repeats": options.repeats,
+        "machine": machine(*_PACKAGES),
+        "figures": figures,
     }
-    print(
-        f"{'microseconds per agent-step':62} {'min':>9} {'median':>9} {'max':>9} {'target':>7}  median ratio to rps_v2"
-    )
-    for name, result in record["agent_steps"].items():
-        ratio = f"{result['ratio_to']['median']:.2f}" if "ratio_to" in result else ""
-        show(name, result["us_per_agent_step"], result["target_us"], ratio)
-    show("kbc, settled round of 1,000,000 choices, ms", record["kbc_million_choices_ms"], 50)
-    show("import llm_coop_envs, s", record["import_s"]["llm_coop_envs"], 0.6)
-    show("import pettingzoo alone, s", record["import_s"]["pettingzoo"])
     write(record, options.json)
+    append_record(record)
+    slower = slowdowns(figures)
+    for name in slower:
+        ratio = figures[name]["ratio"]
+        print(f"slower: {name}, {ratio['median']:.2f} times ({ratio['min']:.2f} to {ratio['max']:.2f})")
+    sys.exit(1 if slower else 0)
 
 
 if __name__ == "__main__":

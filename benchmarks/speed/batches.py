@@ -11,7 +11,7 @@ import os
 import sys
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 # One core for everybody: read by XLA when it is first used.
@@ -20,7 +20,7 @@ os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_
 import numpy as np
 from gymnasium import spaces
 
-from llm_coop_envs import bertrand_v0, kbc_v0
+from llm_coop_envs import bertrand_v0, evacuation_v0, kbc_v0
 from llm_coop_envs.benchmarks.speed.harness import arguments, in_turns, machine, row, spread, write
 from llm_coop_envs.bertrand.rules import profit_table
 from llm_coop_envs.wrappers import NumericView
@@ -31,6 +31,9 @@ Play = Callable[[int], int]
 
 _MARKET: dict[str, Any] = {"preset": "calvano", "rounds": 1000}
 _CONTEST: dict[str, Any] = {"talk": False, "session": "repeated", "rounds": 1000}
+# People choose exits and walk by themselves; people choose every step, all at the same time.
+_EXITS: dict[str, Any] = {"talk": False, "control": "exit"}
+_AT_ONCE: dict[str, Any] = {"talk": False, "engine": "simultaneous"}
 
 
 def batch(env: BatchEnv) -> Play:
@@ -41,9 +44,11 @@ def batch(env: BatchEnv) -> Play:
     env.reset(seed=0)
 
     def play(steps: int) -> int:
+        played = 0
         for step in range(steps):
+            played += int(np.count_nonzero(env.present))  # who has left takes no step
             env.step(actions[step % 16])
-        return steps * env.copies * len(env.agents)
+        return played
 
     return play
 
@@ -94,8 +99,8 @@ def jax_market(copies: int) -> Play:
 
     Rewards and observations are looked up in the same tables, in 32 bits; episodes end and begin anew by themselves.
     """
-    import jax
-    import jax.numpy as jnp
+    import jax  # pyright: ignore[reportMissingImports]
+    import jax.numpy as jnp  # pyright: ignore[reportMissingImports]
 
     market = bertrand_v0.parallel_env(**_MARKET).settings
     grids, profits = jnp.asarray(market.grids, jnp.float32), jnp.asarray(profit_table(market.market, market.grids)[1])
@@ -123,7 +128,7 @@ def jax_market(copies: int) -> Play:
 
     def play(steps: int) -> int:
         nonlocal state
-        rollouts = -(-steps // 16)
+        rollouts, seen = -(-steps // 16), None
         for _ in range(rollouts):
             state, seen = rollout(state, actions)
         jax.block_until_ready(seen)
@@ -137,6 +142,9 @@ def cases(copies: int) -> dict[str, Callable[[], Play]]:
     return {
         "bertrand, one game": lambda: alone(NumericView(bertrand_v0.parallel_env(**_MARKET))),
         "kbc, 24 players, one game": lambda: alone(NumericView(kbc_v0.parallel_env(**_CONTEST))),
+        "evacuation of exits, one game": lambda: alone(NumericView(evacuation_v0.parallel_env(**_EXITS))),
+        "evacuation at once, one game": lambda: alone(NumericView(evacuation_v0.parallel_env(**_AT_ONCE))),
+        "evacuation, 100 people, one game": lambda: alone(NumericView(evacuation_v0.parallel_env(talk=False))),
         "peer: pettingzoo rps_v2, one game": lambda: alone(rock_paper_scissors()),
         "peer: rps_v2 in SuperSuit, 64 copies": lambda: supersuit(rock_paper_scissors(), 64),
         "ours: bertrand in SuperSuit, 64 copies": lambda: supersuit(
@@ -146,6 +154,13 @@ def cases(copies: int) -> dict[str, Callable[[], Play]]:
         f"bertrand, batch of {copies:,}": lambda: batch(bertrand_v0.batch_env(copies, **_MARKET)),
         f"bertrand, continuous prices, batch of {copies:,}": lambda: batch(bertrand_v0.batch_env(copies, talk=False)),
         f"kbc, 24 players, batch of {copies // 4:,}": lambda: batch(kbc_v0.batch_env(copies // 4, **_CONTEST)),
+        f"evacuation, batch of {copies // 16:,}": lambda: batch(evacuation_v0.batch_env(copies // 16, talk=False)),
+        f"evacuation of exits, batch of {copies // 16:,}": lambda: batch(
+            evacuation_v0.batch_env(copies // 16, **_EXITS)
+        ),
+        f"evacuation at once, batch of {copies // 16:,}": lambda: batch(
+            evacuation_v0.batch_env(copies // 16, **_AT_ONCE)
+        ),
         f"kbc nested, 24 players, batch of {copies // 4:,}": lambda: batch(kbc_v0.batch_env(copies // 4, talk=False)),
     }
 
@@ -183,6 +198,12 @@ def _rate(play: Play, least: float = 0.3) -> Callable[[int], float]:
     return measure
 
 
+def single_case(name: str, names: Iterable[str]) -> str:
+    """The case of one game that a batch of it is compared with, else the case itself."""
+    singles = [single for single in names if single.endswith("one game") and name.startswith(single.split(",")[0])]
+    return max(singles, key=lambda single: len(single.split(",")[0]), default=name)
+
+
 def main(arguments_: Sequence[str] | None = None) -> None:
     """Measure, print a table, and write the record."""
     parser = arguments("games in batches", 5)
@@ -192,9 +213,7 @@ def main(arguments_: Sequence[str] | None = None) -> None:
     print(f"{'million agent-steps per second of one core':52} {'min':>9} {'median':>9} {'max':>9}  of one game")
     record: dict[str, Any] = {"machine": machine("llm-coop-envs", "numpy", "numba", "pettingzoo", "supersuit", "jax")}
     for name, values in figures.items():
-        one_game = next(
-            (one for one in figures if one.endswith("one game") and name.startswith(one.split(",")[0])), name
-        )
+        one_game = single_case(name, figures)
         ratios = [ours / single for ours, single in zip(values, figures[one_game], strict=True)]
         millions = {key: value / 1e6 for key, value in spread(values).items()}
         print(f"{row(name, millions, 52, 3)} {spread(ratios)['median']:11.1f}")

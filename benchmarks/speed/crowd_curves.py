@@ -87,7 +87,8 @@ def measure(name: str, agents: int) -> dict[str, Any]:
 
 async def _ask_models(agents: int, *, talk: bool) -> dict[str, float]:
     """Play one round of a contest of models: prompts, chat, journal, HTTP, reading, settlement."""
-    env = parallel_env(players=agents, **(TALK if talk else {"preset": "large_scale", "rounds": 1}))
+    silent: dict[str, Any] = {"preset": "large_scale", "rounds": 1}
+    env = parallel_env(players=agents, **(TALK if talk else silent))
     with server("--prompts") as url, tempfile.TemporaryDirectory() as folder, rare_garbage_collection():
         endpoint = Endpoint(model=MODEL, base_url=url, limits=Limits(start=256, most=256))
         async with open_chat(Path(folder), endpoint, notify=lambda _: None) as chat:

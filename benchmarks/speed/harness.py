@@ -71,6 +71,28 @@ def write(record: Mapping[str, Any], path: Path | None) -> None:
         path.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
 
 
+#: The records of `make speed`, one a line.
+HISTORY = Path(__file__).with_name("history.jsonl")
+
+
+def read_history() -> list[dict[str, Any]]:
+    """The records of `make speed`, oldest first."""
+    return [json.loads(line) for line in HISTORY.read_text(encoding="utf-8").splitlines()] if HISTORY.exists() else []
+
+
+def append_record(record: Mapping[str, Any]) -> None:
+    """Keep a record of `make speed`."""
+    with HISTORY.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(_rounded(record)) + "\n")
+
+
+def _rounded(data: Any) -> Any:
+    """Data whose numbers have five significant digits."""
+    if isinstance(data, Mapping):
+        return {key: _rounded(value) for key, value in data.items()}
+    return float(f"{data:.5g}") if isinstance(data, float) else data
+
+
 def resident_bytes() -> int:
     """Return the memory that this process holds now (Linux)."""
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])

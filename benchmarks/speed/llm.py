@@ -38,13 +38,15 @@ LINE = "Player {} said: 'I think most of us will go lower than {} this time, so 
 PARTS = ("own", "chain", "clients", "second", "several", "replay", "open")
 PACKAGES = ("llm-coop-envs", "aiohttp", "openai", "litellm", "orjson", "zstandard")
 TARGETS = {
-    "own_kbc_cpu_us": "80 at most",
-    "own_evacuation_cpu_us": "80 at most",
+    "own_kbc_cpu_us": "150 at most",
+    "own_kbc_json_cpu_us": "80 at most",
+    "own_evacuation_cpu_us": "150 at most",
+    "own_evacuation_json_cpu_us": "80 at most",
     "lean_calls_per_s": "3000 at least",
     "lean_to_litellm": "5 at least",
     "one_second_percent": "92 at least",
     "replay_us": "20 at most",
-    "open_10000_mib": "300 at most",
+    "open_10000_mib": "250 at most",
 }
 
 
@@ -256,9 +258,9 @@ def open_requests(count: int = 10_000) -> dict[str, Any]:
         run = subprocess.run(command, capture_output=True, text=True, check=True)
     figures = json.loads(run.stdout.splitlines()[0])
     return {
-        "open_10000_mib": figures["open"],
-        "open_10000_more_mib": figures["open"] - figures["before"],
-        "open_10000_in_flight": figures["in_flight"],
+        f"open_{count}_mib": figures["open"],
+        f"open_{count}_more_mib": figures["open"] - figures["before"],
+        f"open_{count}_in_flight": figures["in_flight"],
     }
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import os
 import subprocess
 import sys
@@ -92,9 +93,10 @@ def play_all(
     count: int,
     endpoint: Endpoint,
     connect: Callable[[Endpoint], ChatClient] = connect_client,
+    answers: str = "plain",
 ) -> Measured:
     """Play episodes side by side through a whole chat: journal, budget, dispatcher, client."""
-    settings = LLMSettings.build("team_up", model=endpoint.model)
+    settings = LLMSettings.build("team_up", model=endpoint.model, answers=answers)
 
     async def go(folder: Path) -> Measured:
         envs = make(count)
@@ -114,24 +116,35 @@ def play_all(
         return asyncio.run(go(Path(name)))
 
 
-def own_code(repeats: int) -> dict[str, list[Measured]]:
-    """Measure CPU of everything but an HTTP client, in both studies, in turns.
+def own_code(repeats: int, share: float = 1.0) -> dict[str, list[Measured]]:
+    """Measure CPU of everything but an HTTP client, in both studies and both forms of answers, in turns.
 
     An uncounted round of the scripted model comes first and fills the answers. Its requests are longer, because they
     hold the questions also as data; the measured model is asked like any other.
+
+    Args:
+        repeats: how often each is measured.
+        share: of the episodes.
     """
     limits = Limits(start=IN_FLIGHT, most=IN_FLIGHT)
-    studies = {"kbc": (number_contests, 256), "evacuation": (evacuations, 16)}
+    studies = {
+        f"{name}{suffix}": (make, round(share * count), answers)
+        for name, make, count in (("kbc", number_contests, 256), ("evacuation", evacuations, 16))
+        for suffix, answers in (("", "plain"), ("_json", "json"))
+    }
     clients = {name: KnownAnswers() for name in studies}
     runs: dict[str, list[Measured]] = {name: [] for name in studies}
     for turn in range(repeats + 1):
         endpoint = Endpoint(model="known" if turn else MODEL, base_url="http://127.0.0.1:1/v1", limits=limits)
-        for name, (make, count) in studies.items():
-            # mypy cannot type a lambda that binds the loop's variable.
-            measured = play_all(make, count, endpoint, lambda _, name=name: clients[name])  # type: ignore[misc]
+        for name, (make, count, answers) in studies.items():
+            measured = play_all(make, count, endpoint, functools.partial(_always, clients[name]), answers)
             if turn:
                 runs[name].append(measured)
     return runs
+
+
+def _always(client: ChatClient, _: Endpoint) -> ChatClient:
+    return client
 
 
 @contextlib.contextmanager

@@ -81,8 +81,7 @@ class AuctionEnv(ScenarioEnv):
 
     def _setup(self) -> None:
         self.n_players = self.settings.bidders
-        self.feature_names = ("round", "value")
-        self._feature_bounds = (0.0, 1.0)
+        self.feature_names, self._feature_bounds = ("round", "value"), (0.0, 1.0)
 
     def _moves(self) -> Mapping[str, Question]:
         options = tuple(Option(choice=k, name=name) for k, name in enumerate(("stay out", "enter")))

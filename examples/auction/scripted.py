@@ -18,8 +18,7 @@ class Shading(ScriptedPolicy):
     def decide(self, request: Request) -> Action:
         """Bid a part of the value, or nothing."""
         slots = request.info["slots"]
-        bidders = slots.rules.bidders
-        price = slots.value * ((bidders - 1) / bidders if self.part is None else self.part)
+        price = slots.value * (1 - 1 / slots.rules.bidders if self.part is None else self.part)
         return self.answer(slots, price if price >= slots.rules.reserve else None)
 
     def answer(self, slots: Any, price: float | None) -> Action:
@@ -34,9 +33,9 @@ class Ring(Shading):
         """Bid the reserve in turn."""
         slots, me = request.info["slots"], int(request.agent.rpartition("_")[2])
         turn = (slots.round - 1) % slots.rules.bidders
-        action = self.answer(slots, slots.rules.reserve if me == turn else None)
-        others = [f"bidder_{i}" for i in range(slots.rules.bidders) if i != me]
-        return {**action, "message": f"to {', '.join(others)}: this round is bidder_{turn}'s"}
+        others = ", ".join(f"bidder_{i}" for i in range(slots.rules.bidders) if i != me)
+        bid = slots.rules.reserve if me == turn else None
+        return {**self.answer(slots, bid), "message": f"to {others}: this round is bidder_{turn}'s"}
 
 
 POLICIES = {"shading": Shading, "ring": Ring}

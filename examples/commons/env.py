@@ -90,14 +90,11 @@ class CommonsSettings(ScenarioSettings):
         if not _CAP.fullmatch(order):
             super().check_order(order)
 
-    def stage_game(self) -> StageGame | None:
+    def stage_game(self) -> StageGame:
         """A month with a full pool: the units one gets, and an equal share of the pool of next month.
 
-        Cooperative is what the pool can bear, competitive all there is. Contracts, which pay for what is below an
-        amount, are not for amounts of which less is better.
+        Cooperative is what the pool can bear, competitive all there is. A contract costs each unit above an amount.
         """
-        if self.mechanism is not None and self.mechanism.kind == "contracting":
-            return None
         amounts = range(self.capacity + 1)
         return StageGame(
             players=self.villagers,

@@ -19,6 +19,7 @@ from typing import Any
 
 from dilemma.env import DilemmaSettings
 from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.mechanisms.stage_game import transfers
 from llm_coop_envs.runs.imported import RecordedArm, RecordedEpisode, RecordedStep, Records
 from llm_coop_envs.util.foreign import ForeignFolder
 
@@ -36,13 +37,14 @@ GAMES: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
     "StagHunt": ("stag hunt", "stag_hunt", ("STAG", "HARE")),
     "MatchingPennies": ("matching pennies", "matching_pennies", ("HEADS", "TAILS")),
 }
-MECHANISMS = {
-    "NoMechanism": "none",
-    "Repetition": "repetition",
-    "ReputationFirstOrder": "reputation, first order",
-    "Reputation": "reputation, higher order",
-    "Mediation": "mediation",
-    "Contracting": "contracting",
+#: The institutions: which mechanism of ours each is, its title, and how sentences speak of it.
+MECHANISMS: Mapping[str, tuple[str, str, str]] = {
+    "NoMechanism": ("none", "none", "without an institution"),
+    "Repetition": ("repetition", "repetition", "when the same players meet again"),
+    "ReputationFirstOrder": ("reputation", "reputation, first order", "with a reputation"),
+    "Reputation": ("reputation_higher", "reputation, higher order", "with a reputation of higher order"),
+    "Mediation": ("mediation", "mediation", "with a mediator"),
+    "Contracting": ("contracting", "contracting", "with a contract"),
 }
 REMATCHED = ("ReputationFirstOrder", "Reputation")
 _CONFIG = {
@@ -88,11 +90,17 @@ class Folder:
     @property
     def arm(self) -> RecordedArm:
         """The arm that it belongs to."""
-        title = f"{GAMES[self.game][0]}, {MECHANISMS[self.mechanism]}"
+        kind, name, when = MECHANISMS[self.mechanism]
+        title = f"{GAMES[self.game][0]}, {name}"
         extra = self.name.removeprefix("ablation_abl_") if self.name.startswith("ablation_") else ""
         pair = "" if self.mechanism in REMATCHED or extra else GAMES[self.game][1]
         return RecordedArm(
-            name=self.name, title=f"{title} ({extra})" if extra else title, settings=self.settings, pair=pair
+            name=self.name,
+            title=f"{title} ({extra})" if extra else title,
+            settings=self.settings,
+            pair=pair,
+            when=when if pair else "",
+            mechanism=kind,
         )
 
 
@@ -128,8 +136,8 @@ def _read_config(foreign: ForeignFolder, path: PurePosixPath) -> Folder:
     kwargs = config["mechanism"]["kwargs"]
     settings = _settings(foreign, path, game, config["game"]["kwargs"])
     if mechanism == "Repetition":
-        settings |= {"rounds": kwargs.get("num_rounds"), "continuation": kwargs.get("discount")}
-        settings["shown"] = kwargs.get("lookup_depth")
+        again = {"rounds": "num_rounds", "continuation": "discount", "remembered": "lookup_depth"}
+        settings["mechanism"] = {"kind": "repetition", **{name: kwargs.get(theirs) for name, theirs in again.items()}}
     try:
         rules = DilemmaSettings.build(**settings)
     except SettingsError as error:
@@ -246,7 +254,7 @@ def _read_match(
         besides = None
         if folder.mechanism == "Contracting" and played["all_signed"]:
             contract = contracts[played["selected_contract_designer_name"]]["contract"]
-            besides = payments([float(contract[move["action"]]) for move in moves])
+            besides = transfers(range(len(moves)), [float(contract[move["action"]]) for move in moves])
         actions = {f"player_{index}": {"choice": choice} for index, choice in enumerate(choices)}
         steps.append(RecordedStep(actions=actions, paid=paid, besides=besides))
     if not seated or any(labels != seated[0] for labels in seated):
@@ -266,9 +274,3 @@ def _action(folder: Folder, name: str) -> int:
     if folder.game == "TravellersDilemma":
         return [f"CLAIM_{number}" for number in reversed(range(len(names)))].index(name)
     return names.index(name.lower())
-
-
-def payments(earned: Sequence[float]) -> list[float]:
-    """What a contract pays to each: what its own action earns, less its equal part of what those of others earn."""
-    total = math.fsum(earned)
-    return [own - (total - own) / (len(earned) - 1) for own in earned]

@@ -5,17 +5,23 @@ from typing import Any
 
 from dilemma.env import DilemmaSettings
 from dilemma.games import mean
+from llm_coop_envs.core.records import forced_players
 from llm_coop_envs.core.scenario import PER_CENT, Event, Measures, MeasureWords, Row
 from llm_coop_envs.statistics.intervals import SHARE, Range
 
 
 def round_rows(events: Sequence[Event]) -> list[Row]:
-    """One row for each round: `round`, the share `cooperative` of actions, and the mean `payoff`."""
-    return [
-        {"round": e["round"], "cooperative": e["actions"].count(0) / len(e["actions"]), "payoff": mean(e["payoffs"])}
-        for e in events
-        if e["type"] == "round"
-    ]
+    """One row for each round: `round`, the share `cooperative` of actions and the mean `payoff`, of the unforced."""
+    forced, rows = forced_players(events), []
+    for event in events:
+        if event["type"] == "round":
+            left_out = forced.get(event["round"], ())
+            own = [i for i, agent in enumerate(events[0]["agents"]) if agent not in left_out]
+            if own:
+                actions, payoffs = ([event[name][i] for i in own] for name in ("actions", "payoffs"))
+                cooperative = actions.count(0) / len(actions)
+                rows.append({"round": event["round"], "cooperative": cooperative, "payoff": mean(payoffs)})
+    return rows
 
 
 def episode_metrics(events: Sequence[Event]) -> Row:
@@ -41,8 +47,8 @@ MEASURES = Measures(
     episode=episode_metrics,
     rounds=round_rows,
     about={
-        "cooperative": "The share of cooperative actions among those of all players and rounds, 0 to 1.",
-        "payoff": "The mean payoff of a player in a round.",
+        "cooperative": "The share of cooperative actions among those of all rounds that no study forces, 0 to 1.",
+        "payoff": "The mean payoff of a player in a round, without players whom a study forces in that round.",
         "gain": "Where the mean payoff lies between all competing (0) and all cooperating (1).",
     },
     ranges={
@@ -51,6 +57,11 @@ MEASURES = Measures(
         "round": lambda settings: Range(low=1, high=settings["rounds"], integer=True),
     },
     nature={},
-    words={"cooperative": MeasureWords(noun="the share of cooperative actions", unit=PER_CENT)},
+    forced="Players are left out of the measures of rounds in which they are forced.",
+    words={
+        "cooperative": MeasureWords(noun="the share of cooperative actions", unit=PER_CENT),
+        "payoff": MeasureWords(noun="the mean payoff of a player in a round"),
+        "gain": MeasureWords(noun="the gain from cooperation (0 if all compete, 1 if all cooperate)"),
+    },
     headline=("cooperative", "payoff", "gain"),
 )

@@ -25,7 +25,7 @@ _TRIALS = 256
 
 
 class SettledRounds(NamedTuple):
-    """SettledRounds rounds.
+    """What rounds come to in many markets.
 
     Attributes:
         profits: (rounds, firms).

@@ -24,31 +24,32 @@ from llm_coop_envs.bertrand.slots import BertrandSlots, Bin, PastRow
 from llm_coop_envs.bertrand.told import Told
 from llm_coop_envs.bertrand.views import AnyRow
 from llm_coop_envs.core.array_env import TALK
-from llm_coop_envs.core.channels import everyone
+from llm_coop_envs.core.channels import everyone, grouped
 from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.core.settings import OWN
 from llm_coop_envs.interface.actions import Indices
 from llm_coop_envs.interface.hooks import Event, Over, Stage
 from llm_coop_envs.interface.question import Number
+from llm_coop_envs.interface.slots import blank_slots
 
 ACT = "act"
 ROUND_LIMIT = "round limit reached"
 HELD_TOGETHER = "prices held together"
+# Groups of firms whose slots are kept; where groups are drawn anew in each round, there are many.
+_MOST_CONSTANTS = 4096
 
 
 class BertrandEnv(ScenarioEnv):
     """Firms that sell similar goods name their prices at the same time, round after round.
 
-    **Round.** With talk, `exchanges` exchanges in which every firm speaks once, heard by all (the opener is drawn anew
-    each round, or fixed); what was said is forgotten when the next round opens. Then all firms choose a price in one
-    step (with `moves="alternating"` one firm does, and all others' prices stand), demand and profits follow, and the
-    next round opens.
+    **Round.** With talk, every firm speaks once in each of `exchanges` exchanges, heard by all; what was said is
+    forgotten when the next round opens. Then all firms choose a price in one step (with `moves="alternating"` one firm
+    does, and the others' prices stand), and demand and profits follow.
 
     **Choice.** `Discrete(grid_points)`: the index of a price on the firm's own grid; or a `Box` of shape (1,), float64:
     the price. A choice that cannot be used is replaced and flagged `illegal_choice` (`missing_action` if nothing was
-    given): no number, or one that is not finite, by the firm's own cost, moved into the range (as in the authors' code
-    of Wu et al. 2024, which falls back to the cost); a price below the lowest by the lowest; one above the highest by
-    the highest. On a grid, anything but an index is replaced by the index of the price nearest to the cost.
+    given): a price outside the range by its nearest end, anything else by the firm's own cost, moved into the range (as
+    in the authors' code of Wu et al. 2024). On a grid, the price nearest to the cost replaces all of them.
 
     **Reward.** After each choice step the round's profit (or normalised profit); 0 in talk steps.
 
@@ -68,6 +69,9 @@ class BertrandEnv(ScenarioEnv):
     the joint-profit price, for `collusion_window` rounds in a row (termination).
 
     Arguments: those of `core.env.ScenarioEnv`, with the fields and presets of `BertrandSettings`.
+
+    Version history:
+        v0: first version.
     """
 
     metadata: dict[str, Any] = {**ScenarioEnv.metadata, "name": "bertrand_v0"}
@@ -84,7 +88,10 @@ class BertrandEnv(ScenarioEnv):
         self.n_players = settings.firms
         self._price_choices = PriceChoices(settings)
         by_firms = rivalries(settings, self._without, self._player_names)
-        self._settlement = Settlement(by_firms, self._price_choices.grids, normalised=settings.reward == "normalised")
+        together, choices = settings.together, self._price_choices
+        group = settings.rivalry_among(range(together)) if settings.group_size else None
+        normalised = settings.reward == "normalised"
+        self._settlement = Settlement(by_firms, choices.grids, normalised=normalised, group=group)
         self._all_firms = self._settlement.rivalry
         self._costs = self._all_firms.market.cost
         if self.equilibria.losers:
@@ -96,15 +103,17 @@ class BertrandEnv(ScenarioEnv):
                 "closer if that is not wanted",
                 stacklevel=2,
             )
-        rivals = tuple(f"rival_price_{k}" for k in range(1, settings.firms))
+        rivals = tuple(f"rival_price_{k}" for k in range(1, together))
         self.feature_names = ("prices_known", "own_price", *rivals, "own_profit")
         if self._without is not None:
             self.feature_names += tuple(f"rival_present_{k}" for k in range(1, settings.firms))
             self._turn_order = turn_order(self._without, settings.rounds if self._in_turn else 0)
+        bounded = by_firms if group is None else {group.firms: group}
         self._feature_bounds, self._state_bounds = views.value_bounds(
-            by_firms, self._price_choices.floors, self._price_choices.highest, len(self.feature_names)
+            bounded, choices.floors[:together], choices.highest[:together], len(self.feature_names), self.n_players
         )
         self._told = Told(settings, self._all_firms.market)
+        self._constants: dict[tuple[Any, ...], dict[str, Any]] = {}
         if self._told.names:
             self.feature_names += self._told.names
             low, high = map(np.append, self._feature_bounds, self._told.bounds)
@@ -217,7 +226,8 @@ class BertrandEnv(ScenarioEnv):
             order = self.np_random.permutation(self.n_players).tolist()
         if not self._is_complete:
             order = [i for i in order if self._alive[i]]
-        return self._talk_stage([order] * self.settings_of().exchanges, everyone())
+        audience = grouped(self.groups) if settings.group_size else everyone()
+        return self._talk_stage([order] * self.settings_of().exchanges, audience)
 
     @property
     def _has_talk(self) -> bool:
@@ -244,6 +254,9 @@ class BertrandEnv(ScenarioEnv):
         if self._forced is not None:
             settled = settlement.settle(self._forced)
             self._forced = None
+        elif settlement.has_groups:
+            prices = [grids[i][choice] if grids else choice for i, choice in enumerate(chosen)]
+            settled = settlement.settle_groups(prices, self.groups)
         elif self._in_turn:
             assert self._latest is not None, "prices stand from the beginning"
             prices = list(self._latest.outcome.prices)
@@ -276,9 +289,9 @@ class BertrandEnv(ScenarioEnv):
         return np.hstack([rows, self._told.features(known, left, is_present)])
 
     def _features_of_prices(self) -> NDArray[np.float32]:
-        n = self.n_players
+        n = self.settings.together
         if self._latest is None:
-            rows = np.zeros((n, n + 2), dtype=np.float32)
+            rows = np.zeros((self.n_players, n + 2), dtype=np.float32)
             rows[:, 0] = -1.0
             return rows if self._without is None else views.append_presence(rows, self._alive)
         rows, rivals = np.array(self._latest.features), slice(2, n + 1)
@@ -311,36 +324,54 @@ class BertrandEnv(ScenarioEnv):
         shows_bins = is_planning_round or settings.statistics == "every_round"
         prior = self._prior if self._history.played == 0 and settings.memory != 0 else None
         is_talking = self.phase == TALK and not self.over
-        names = self.possible_agents
-        rivals = tuple(names[:index] + names[index + 1 : self.n_players])
+        sees_rivals = settings.information != OWN and not settings.group_size
+        group = tuple(self.group_of(index)) if self._is_complete else self.firms
+        constant = self._constant_slots(index, group, settings.known, sees_rivals)
         if not self._is_complete:
-            rivals = tuple(names[i] for i in self.firms if i != index)
             common = {**common, "may_talk": common["may_talk"] and len(self.firms) > 1}
-        sees_rivals = settings.information != OWN
         rounds = self._history.rows(index, settings.history_window)
         bins = self._history.blocks(index, settings.bins) if shows_bins else ()
-        return BertrandSlots(
+        slots = blank_slots(BertrandSlots)
+        vars(slots).update(
+            common,
+            **constant,
             round=number,
-            rivals=rivals,
-            seen=rivals if sees_rivals else (),
-            cost=self._costs[index],
             whole_profits=settings.truncate_profit,
+            bin_size=settings.bin_size,
             floor=self._price_choices.floors[index],
             cap=self._price_choices.caps[index],
             choices=self._price_choices.offers[index],
-            prior=() if prior is None else (prior[index], *(others(prior, index) if sees_rivals else ())),
+            prior=() if prior is None else (prior[index], *(others(prior, index) if constant["seen"] else ())),
             fixed_price=None if self._forced is None else self._forced[index],
             history=self._perceived_rows(index, rounds, settings),
             bins=self._perceived_rows(index, bins, settings),
-            bin_size=settings.bin_size,
             said=self._heard(index, own=True),
             exchange=settings.exchanges - len(self._orders) if is_talking else 0,
             exchanges=settings.exchanges if self._has_talk else 0,
             may_replan=is_planning_round,
-            in_turn=self._in_turn,
-            **self._told.slots(index, [i for i in self.firms if i != index], settings.known),
-            **common,
+            rematched=self._settlement.has_groups,
         )
+        return slots
+
+    def _constant_slots(
+        self, index: int, group: tuple[int, ...], known: tuple[str, ...], sees_rivals: bool
+    ) -> dict[str, Any]:
+        """The slots of a firm that stay the same while its group does, and what it is told."""
+        key = index, group, known, sees_rivals
+        slots = self._constants.get(key)
+        if slots is None:
+            if len(self._constants) >= _MOST_CONSTANTS:
+                self._constants.clear()
+            rivals = [i for i in group if i != index]
+            names = tuple(self.possible_agents[i] for i in rivals)
+            slots = self._constants[key] = {
+                "rivals": names,
+                "seen": names if sees_rivals else (),
+                "cost": self._costs[index],
+                "in_turn": self._in_turn,
+                **self._told.slots(index, sorted(rivals), known),
+            }
+        return slots
 
     def _perceived_rows(self, index: int, rows: tuple[AnyRow, ...], settings: BertrandSettings) -> tuple[AnyRow, ...]:
         is_present = None if self._is_complete else np.delete(self._alive, index).tolist()
@@ -415,6 +446,9 @@ class BertrandEnv(ScenarioEnv):
         settlement = self._settlement
         settlement.open_market(self.present_in(self.round).tolist())
         self._history = self._no_history()
-        self._history.restore(data["played"], prices, lambda p: settlement.settle_recorded(p).outcome)
-        last = prices[-1] if prices else self._prior
-        self._latest = None if last is None else settlement.settle_recorded(last)
+        played = data["played"]
+        rounds = zip(range(played - len(prices) + 1, played + 1), prices, strict=True)
+        settled = [settlement.settle_recorded(p, self.groups_in(number)) for number, p in rounds]
+        self._history.restore(played, [round_.outcome for round_ in settled])
+        prior = None if self._prior is None else settlement.settle_recorded(self._prior, self.groups)
+        self._latest = settled[-1] if settled else prior

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from itertools import islice
 
 from llm_coop_envs.bertrand.rules import RoundOutcome
@@ -92,10 +92,10 @@ class History:
         """The remembered prices, oldest first, from which `restore` rebuilds everything."""
         return [list(o.prices) for o in self._outcomes]
 
-    def restore(self, played: int, prices: Iterable[tuple[float, ...]], settle: Callable[..., RoundOutcome]) -> None:
-        """Return to a state: `played` rounds, of which the last ones had `prices`. `settle` computes their outcomes."""
+    def restore(self, played: int, outcomes: Iterable[RoundOutcome]) -> None:
+        """Return to a state: `played` rounds, of which the last ones had these outcomes."""
         self._outcomes.clear()
-        self._outcomes.extend(settle(p) for p in prices)
+        self._outcomes.extend(outcomes)
         self._rows.clear()
         self._blocks.clear()
         self.played = played

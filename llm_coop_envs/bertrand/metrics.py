@@ -1,14 +1,15 @@
 """Measures of price competition, computed from recorded events.
 
-Rounds whose prices are laid down come first. What no firm chose says nothing of the firms, so that every measure of
-what they did leaves these rounds out. One of them, at cost, makes the mean gain of six rounds -1.62 instead of -0.34.
+What no firm chose says nothing of the firms, so that every measure of what they did leaves out rounds whose prices are
+laid down: the first one, where a setting says so, and those in which a study forces a firm's price. One of them, at
+cost, makes the mean gain of six rounds -1.62 instead of -0.34.
 """
 
 from __future__ import annotations
 
 import functools
 import json
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
@@ -35,7 +36,7 @@ from llm_coop_envs.bertrand.price_measures import (
 from llm_coop_envs.bertrand.rules import Band, Equilibria, Floats, profit_gain
 from llm_coop_envs.bertrand.settings import BertrandSettings
 from llm_coop_envs.bertrand.words import WORDS
-from llm_coop_envs.core.records import flagged_choices, of_type, start_of
+from llm_coop_envs.core.records import flagged_choices, forced_players, of_type, start_of
 from llm_coop_envs.core.scenario import Event, Measures
 from llm_coop_envs.interface.question import Number
 from llm_coop_envs.statistics.intervals import ANYTHING, COUNT, COUNT_FROM_1, FROM_0, SHARE, YES_OR_NO, Range
@@ -180,16 +181,16 @@ def episode_metrics(events: Sequence[dict[str, Any]], *, last: int = LAST_ROUNDS
         A flat dictionary of JSON scalars as `MEASURES.about` defines them; `None` where a measure does not exist (no
         round played, window not reached).
     """
-    record = read(events)
-    equilibria, count = record.equilibria, len(record.rounds)
-    forced = sum(bool(event["forced"]) for event in record.rounds)
-    tail = slice(max(forced, count - last), count)
-    chosen = slice(forced, count)
-    are_together = record.are_together()[chosen]
+    forced = forced_rounds(events)
+    record = read([event for event in events if event["type"] != "round" or event["round"] not in forced])
+    numbers = [event["round"] for event in record.rounds]
+    equilibria, count, chosen = record.equilibria, len(of_type(events, "round")), slice(0, len(numbers))
+    tail = slice(max(0, len(numbers) - last), len(numbers))
+    are_together = record.are_together()
     window = record.settings["collusion_window"] or WINDOW
     row: dict[str, Any] = {
         "rounds": count,
-        "forced_rounds": forced,
+        "forced_rounds": len(forced),
         "messages": record.messages,
         "end": record.reason,
         "firms": len(equilibria.nash),
@@ -203,26 +204,32 @@ def episode_metrics(events: Sequence[dict[str, Any]], *, last: int = LAST_ROUNDS
         row["price_spread" + name] = float(price_spread(prices).mean()) if len(prices) else None
     for firm in range(record.prices.shape[1]):
         row[f"mean_price_last_{firm}"] = _mean_of(record.prices[tail, firm])
-    index = slice(INDEX_FIRST - 1, INDEX_LAST)
+    index = slice(bisect_left(numbers, INDEX_FIRST), bisect_right(numbers, INDEX_LAST))
     row["collusiveness_index"] = clip_unit(record.over(index, record.mean_position)) if count >= INDEX_LAST else None
     row["price_index_last"] = clip_unit(record.over(tail, record.mean_position))
     row["monopoly_found"] = row["optimal_rounds"] = None
     if record.prices.shape[1] == 1:
-        row["monopoly_found"] = monopoly_found(record.prices[chosen], equilibria)
-        row["optimal_rounds"] = optimal_rounds(record.profits, equilibria)
-    row["together_share"] = float(are_together.mean()) if count > forced else None
+        row["monopoly_found"] = monopoly_found(record.prices, equilibria)
+        row["optimal_rounds"] = optimal_rounds(record.profits, equilibria, 1 + bisect_left(numbers, OPTIMAL_FROM))
+    row["together_share"] = float(are_together.mean()) if numbers else None
     row["together_longest"] = longest_run(are_together)
     for name, number in (
         ("together_from", lasting_from(are_together)),
         ("window_round", window_reached(are_together, window)),
     ):
-        row[name] = None if number is None else forced + number
+        row[name] = None if number is None else numbers[number - 1]
     return row
+
+
+def forced_rounds(events: Sequence[Event]) -> set[int]:
+    """The rounds in which a price was laid down: all, by a setting, or a firm's, by a study's changes."""
+    laid_down = {event["round"] for event in of_type(events, "round") if event["forced"]}
+    return laid_down | forced_players(events).keys()
 
 
 def round_rows(events: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Flat rows: `round`, `price_i`, `demand_i`, `profit_i` of firm i, `profit_gain`, `together`, `forced`."""
-    record = read(events)
+    record, forced = read(events), forced_rounds(events)
     gains_by_stretch = [
         profit_gain(stretch.select_firms(record.profits[stretch.rows]), stretch.equilibria)
         for stretch in record.stretches
@@ -233,7 +240,7 @@ def round_rows(events: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         row: dict[str, Any] = {"round": event["round"]}
         for column, name in (("price", "prices"), ("demand", "demand"), ("profit", "profits")):
             row.update({f"{column}_{i}": value for i, value in enumerate(event[name])})
-        rows.append({**row, "profit_gain": gain, "together": event["together"], "forced": event["forced"]})
+        rows.append({**row, "profit_gain": gain, "together": event["together"], "forced": event["round"] in forced})
     return rows
 
 
@@ -276,14 +283,15 @@ def _round_counts(settings: Mapping[str, Any]) -> Range:
 
 
 _CHOSEN = " (without those whose prices were laid down)"
-_LAST = f"the last {LAST_ROUNDS} rounds{_CHOSEN}, or all of an episode that has fewer"
+_LAST = f"the last {LAST_ROUNDS} rounds{_CHOSEN} (or all, if fewer)"
 
 MEASURES = Measures(
     episode=episode_metrics,
     rounds=round_rows,
     about={
         "rounds": "Rounds that were settled, a count from 0.",
-        "forced_rounds": "Rounds whose prices were laid down whatever the firms chose, a count from 0.",
+        "forced_rounds": "Rounds whose prices were laid down whatever the firms chose, or in which a study's changes "
+        "forced a firm's price; a count from 0.",
         "messages": "Messages that were sent in the episode, a count from 0.",
         "end": "Why the episode ended, in words.",
         "firms": "Firms in the market, at the end if some left; a count from 1.",
@@ -292,23 +300,25 @@ MEASURES = Measures(
         "profit_gain": f"Mean profit over all rounds{_CHOSEN}: 0 at the Nash, 1 at the joint-profit price, below and "
         "above possible (Delta of Calvano et al. 2020); of a single firm its share of the monopoly profit. Where firms "
         "left, each round is measured by the market of those that were in it.",
-        "profit_gain_last": f"As profit_gain, over {_LAST}.",
+        "profit_gain_last": f"Mean profit, 0 at the Nash and 1 at the joint-profit price, over {_LAST}.",
         "mean_price": f"Mean price of all firms over all rounds{_CHOSEN}, in units of price, from 0.",
-        "mean_price_last": f"As mean_price, over {_LAST} (a window as in Fish et al. 2024).",
+        "mean_price_last": f"Mean price of all firms over {_LAST}, in units of price, from 0 (a window as in "
+        "Fish et al. 2024).",
         "mean_price_last_*": f"Mean price of the firm with that number over {_LAST}, from 0.",
         "price_spread": f"Distance between highest and lowest price of a round, mean over all rounds{_CHOSEN}, from 0.",
-        "price_spread_last": f"As price_spread, over {_LAST}.",
+        "price_spread_last": f"Distance between highest and lowest price of a round, mean over {_LAST}, from 0.",
         "collusiveness_index": f"Place of the mean price of rounds {INDEX_FIRST} to {INDEX_LAST} between Nash (0) and "
         "joint-profit price (1), cut to 0 to 1 (EconEvals, arXiv 2503.18825); missing if they were not played.",
-        "price_index_last": f"As collusiveness_index, over {_LAST}.",
+        "price_index_last": "Place of the mean price between Nash (0) and joint-profit price (1), cut to 0 to 1, over "
+        f"{_LAST}.",
         "monopoly_found": f"Whether the 10th and 90th percentile of a single firm's last {MONOPOLY_ROUNDS} prices are "
         "within 5 % of the monopoly price (Fish et al. 2024); missing with several firms or fewer rounds.",
         "optimal_rounds": f"Share of a single firm's rounds from {OPTIMAL_FROM} on with 99 % of the monopoly profit "
         "(Fish et al. 2024), 0 to 1; missing with several firms or fewer rounds.",
         "together_share": f"Share of the rounds{_CHOSEN} in which prices were close to each other, above Nash and up "
         "to the joint-profit price, 0 to 1 (Wu et al. 2024; how close, and how far above Nash, are settings).",
-        "together_longest": "Longest run of rounds as in together_share, a count from 0.",
-        "together_from": "Round from which all rounds are as in together_share, from 1; missing if the last is not.",
+        "together_longest": "Longest run of rounds in which prices were close and above Nash, a count from 0.",
+        "together_from": "Round from which prices stayed close and above Nash, from 1; missing if the last were not.",
         "window_round": "Round that completes the first run of such rounds that is as long as the settings' collusion "
         f"window, or {WINDOW} (Wu et al. 2024); missing if none does.",
     },
@@ -339,6 +349,7 @@ MEASURES = Measures(
         "forced": YES_OR_NO,
     },
     unflagged=without_flagged,
+    forced="Rounds with a forced price are left out of the measures.",  # as those of `force_first_price`
     nature={},  # first prices are drawn before anything else, and orders of talk are nobody's weather
     asked=questions_by_agent,
     words=WORDS,

@@ -126,9 +126,15 @@ def monopoly_found(prices: ArrayLike, equilibria: Equilibria) -> bool | None:
     return bool((np.abs(ends - 1) <= MONOPOLY_MARGIN).all())
 
 
-def optimal_rounds(profits: ArrayLike, equilibria: Equilibria) -> float | None:
-    """The share of a single firm's rounds from 101 on with 99 % of the monopoly profit (Fish et al.); else `None`."""
-    late = np.asarray(profits, dtype=np.float64)[OPTIMAL_FROM - 1 :]
+def optimal_rounds(profits: ArrayLike, equilibria: Equilibria, first: int = OPTIMAL_FROM) -> float | None:
+    """The share of a single firm's rounds from 101 on with 99 % of the monopoly profit (Fish et al.); else `None`.
+
+    Args:
+        profits: (rounds, 1).
+        equilibria: those of the market.
+        first: where the first of these rounds is, from 1.
+    """
+    late = np.asarray(profits, dtype=np.float64)[first - 1 :]
     if len(equilibria.nash) > 1 or not len(late):
         return None
     return float((late >= OPTIMAL_SHARE * equilibria.joint_profit[0]).mean())

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 from llm_coop_envs.bertrand.demand import LinearMarket, LogitMarket, Market
@@ -19,6 +19,7 @@ from llm_coop_envs.bertrand.rules import Band, Equilibria, Rivalry, find_equilib
 from llm_coop_envs.core.settings import PERCEPTION, ScenarioSettings, added
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.interface.question import Number
+from llm_coop_envs.mechanisms.matching import FIXED, check_groups
 from llm_coop_envs.mechanisms.stage_game import StageGame
 from llm_coop_envs.util.checks import check_choice, check_int, check_number, suggestion
 from llm_coop_envs.util.digits import six_digits
@@ -45,6 +46,9 @@ class BertrandSettings(ScenarioSettings):
     rule of Wu et al. (2024). Money in `cost`, `quality`, `outside` and `mu` is in units of `price_unit`;
     `initial_prices`, `price_floor` and `price_cap` are prices as the firms see them.
 
+    With `group_size` firms sell to the same customers in groups, and to others in each round (`matching`). They are all
+    alike then, and a firm is shown its own past alone, besides what a mechanism says of its present rivals.
+
     With `information="own"` a firm is not told the others' prices. `observation_noise` is a share of the price seen;
     a mean over a block is off by as much as that of independent errors. `memory` is how many rounds are shown at most,
     one by one or in blocks.
@@ -66,14 +70,14 @@ class BertrandSettings(ScenarioSettings):
         beta: linear only: own slope of inverse demand (Wu et al., code: 1/150).
         d: linear only: cross slope of inverse demand, 0 < d <= beta (Wu et al., code: 1/300). `d == beta`:
             identical goods.
-        price_unit: alpha of Fish et al. 2024 (1, 3.2, 10): all money is multiplied by it, the economics stay
-            the same.
+        price_unit: alpha of Fish et al. 2024 (1, 3.2, 10): a factor of all money that leaves the economics as
+            they are.
         prices: `"grid"` (a choice is the index of a price) or `"continuous"` (a choice is the price).
         grid_points: points of the grid (Calvano et al.: m = 15).
         grid_margin: how far the grid reaches beyond Nash and joint-profit price (Calvano et al.: xi = 0.1); with one
             firm, beyond cost and monopoly price.
-        grid_span: from where to where the grid reaches: `"benchmarks"`, Nash to joint-profit price with `grid_margin`
-            (Calvano et al.), or `"floor_to_cap"`, the lowest price to `price_cap` (Klein 2021).
+        grid_span: the ends of the grid: `"benchmarks"`, Nash and joint-profit price with `grid_margin` (Calvano et
+            al.), or `"floor_to_cap"`, the lowest price and `price_cap` (Klein 2021).
         benchmark_decimals: round Nash and joint-profit price to so many decimals before grid and gain are
             computed (Calvano et al. used inputs with 5); `None` keeps them exact.
         initial_prices: prices before the first round: `None`, `"random"` (uniform; Calvano et al.'s first
@@ -90,9 +94,9 @@ class BertrandSettings(ScenarioSettings):
             clamp.
         reward: `"profit"` of the round, or `"normalised"`: 0 at Nash, 1 at joint profit (see
             `rules.normalised_profits`).
-        known: what firms are told besides their own business, a list: `"rival_costs"`, what a unit costs each rival;
-            `"demand"`, how prices decide what is sold, with all its numbers; `"rounds"`, how many rounds there are at
-            most. In all sources firms are told nothing of that. `changes` may tell it to some of them, from a round on.
+        known: what firms are told besides their own business, a list of `"rival_costs"`, `"demand"` (how prices decide
+            what is sold, with all its numbers) and `"rounds"` (how many there are at most). In all sources firms are
+            told nothing of that. `changes` may tell it to some of them, from a round on.
         history_window: rounds shown one by one (Wu et al.: 20; Fish et al.: 100).
         bin_size: rounds averaged in one bin of the statistics (Wu et al.: 20).
         bins: how many bins are shown at most (Wu et al.: 20, hence 400 rounds); 0 shows none. As published,
@@ -100,17 +104,17 @@ class BertrandSettings(ScenarioSettings):
             shown one by one.
         statistics: when bins are shown: `"every_round"` (Wu et al., text) or `"planning_rounds"` (their
             code).
-        moves: who names a price in a round: all firms, `"simultaneous"`, or one, `"alternating"`: firm 0 in round 1,
-            then the others in their order, while all others' prices stand (Klein 2021, RAND Journal of Economics
-            52(3)). What stands before a firm's first turn are the initial prices.
+        moves: `"simultaneous"`, all firms name a price in a round, or `"alternating"`, one does in turn, beginning with
+            firm 0, while the others' prices stand (Klein 2021, RAND Journal of Economics 52(3)). What stands before a
+            firm's first turn are the initial prices.
         planning_period: firms may re-plan in rounds P + 1, 2 P + 1, ... (Wu et al., code: 20, hence 21, 41,
             ...). Planning is the policy's own affair, and so is whether it plans before or after it talks;
             the environment only tells the rounds.
         exchanges: how often everyone speaks before prices are set (Wu et al.: 3).
         opener: who speaks first: `"shuffled"` anew each round (Wu et al.) or `"fixed"`.
         rounds: the episode is cut after so many rounds (Wu et al.: 1200; Fish et al.: 300).
-        collusion_window: the episode ends after so many consecutive rounds with all prices above Nash, not above
-            joint-profit price, and close to each other (Wu et al., text: 200); 0 never ends it.
+        collusion_window: the episode ends after so many rounds in a row with all prices above Nash, up to joint
+            profit, and close to each other (Wu et al., text: 200); 0 never ends it.
         collusion_tolerance: what close means: the largest distance between firms, as a share of the distance
             from Nash to joint-profit price. The papers give no number; 0.1 is 0.2 in the market of Wu et al.
             and little more than one step of Calvano et al.'s grid.
@@ -152,6 +156,7 @@ class BertrandSettings(ScenarioSettings):
     }
     small: ClassVar[Mapping[str, int]] = {"exchanges": 1}
     again: ClassVar[Mapping[str, str]] = {"rounds": "rounds", "remembered": "history_window"}
+    has_groups: ClassVar[bool] = True
     changeable: ClassVar[Mapping[str, bool]] = {
         "history_window": True,
         "bins": True,
@@ -223,6 +228,7 @@ class BertrandSettings(ScenarioSettings):
             check_choice(self, "collusion_margin", (ABOVE_NASH, FROM_NASH))
         else:
             check_number(self, "collusion_margin", 0.0, 1.0)
+        self._check_groups()
         self._check_prices()
         self._read_known()
         if self.moves == IN_TURN and self.firms == 1:
@@ -237,17 +243,19 @@ class BertrandSettings(ScenarioSettings):
         Raises:
             SettingsError: the firms have unlike grids, take turns, or do not set all prices themselves.
         """
-        grids, equilibria, market, band = self.grids, self.equilibria, self.market, self.band
+        grids, equilibria = self.grids, self.equilibria
+        alone = self.rivalry_among(range(self.together))
         if self.moves == IN_TURN or self.force_first_price or any(grid != grids[0] for grid in grids):
             reason = "needs firms that all choose among the same prices at once: the same cost and quality for all, "
             raise SettingsError("mechanism", "this", f"{reason}moves: simultaneous, and no forced first price")
 
         def worth(profile: Sequence[int]) -> Sequence[float]:
-            settled = outcome(market, equilibria, band, [grids[0][choice] for choice in profile])
+            prices = [grids[0][choice] for choice in profile]
+            settled = outcome(alone.market, alone.equilibria, alone.band, prices)
             return settled.gains if self.reward == "normalised" else settled.profits
 
         return StageGame(
-            players=self.firms,
+            players=self.together,
             actions=tuple(map(six_digits, grids[0])),
             cooperative=nearest(grids[0], equilibria.joint[0]),
             competitive=nearest(grids[0], equilibria.nash[0]),
@@ -302,6 +310,27 @@ class BertrandSettings(ScenarioSettings):
             if len(numbers) != self.firms:
                 raise SettingsError(name, value, f"has {len(numbers)} values for {self.firms} firms; give one per firm")
             object.__setattr__(self, name, tuple(float(number) for number in numbers))
+
+    def _check_groups(self) -> None:
+        """Require what firms that sell in groups have to have in common, and refuse what knows of no groups."""
+        if not self.group_size:
+            return
+        check_groups(self.firms, self.group_size, self.matching)
+        if self.matching == FIXED:
+            reason = "has the same firms meet in each round; set matching: random, or leave it out"
+            raise SettingsError("group_size", self.group_size, reason)
+        alone: dict[str, Any] = {
+            **{"moves": AT_ONCE, "initial_prices": None, "observation_noise": 0.0, "regulator": None, "changes": ()},
+            **{name: self._spread(getattr(self, name))[0] for name in ("cost", "quality")},
+        }
+        for name, needed in alone.items():
+            if getattr(self, name) not in (needed, (needed,) * self.firms):
+                raise SettingsError(name, getattr(self, name), "does not go with group_size, whose firms are all alike")
+
+    @property
+    def together(self) -> int:
+        """How many firms sell to the same customers."""
+        return self.group_size or self.firms
 
     def _check_prices(self) -> None:
         if self.clamp_demand and self.demand == "logit":
@@ -363,8 +392,12 @@ class BertrandSettings(ScenarioSettings):
 
     @property
     def equilibria(self) -> Equilibria:
-        """Nash and joint-profit prices and profits of the market."""
-        return find_equilibria(self.market, self.benchmark_decimals)
+        """Nash and joint-profit prices and profits of the market, or of each group's."""
+        found = find_equilibria(self.market.restrict_to(range(self.together)), self.benchmark_decimals)
+        groups = self.firms // self.together
+        if groups == 1:
+            return found
+        return Equilibria(**{entry.name: getattr(found, entry.name) * groups for entry in fields(Equilibria)})
 
     @property
     def band(self) -> Band:
@@ -386,9 +419,9 @@ class BertrandSettings(ScenarioSettings):
         Raises:
             SettingsError: these firms have no Nash or joint-profit prices.
         """
-        market = self.market.restrict_to(firms)
-        equilibria = find_equilibria(market, self.benchmark_decimals)
-        step = self.grid_step if len(firms) == self.firms else self._grid_step(firms, equilibria)
+        market, is_all = self.market.restrict_to(firms), len(firms) == self.firms
+        equilibria = self.equilibria if is_all else find_equilibria(market, self.benchmark_decimals)
+        step = self.grid_step if is_all else self._grid_step(firms, equilibria)
         return Rivalry(firms=tuple(firms), market=market, equilibria=equilibria, band=self._band(step))
 
     def _band(self, grid_step: float) -> Band:

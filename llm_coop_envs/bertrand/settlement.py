@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from llm_coop_envs.bertrand.history import others
 from llm_coop_envs.bertrand.rivalries import Rivalries, fill_absent
 from llm_coop_envs.bertrand.rules import Rivalry, RoundOutcome, outcome
+from llm_coop_envs.mechanisms.matching import Groups
 
 BY_FIRM = ("prices", "demand", "profits", "positions", "gains")
 """The fields of `RoundOutcome` that hold one value per firm."""
@@ -42,14 +43,23 @@ class Settlement:
         rivalries: the markets of all sets of firms that ever sell beside each other; that of all firms comes first.
         grids: each firm's price grid; empty with continuous prices.
         normalised: whether rewards are normalised profits instead of profits.
+        group: the market of a group, where firms sell in groups; `None` where all sell to the same customers.
 
     Attributes:
         rivalries: as given.
         rivalry: the firms that sell now, with their market and equilibria.
     """
 
-    def __init__(self, rivalries: Rivalries, grids: Sequence[Sequence[float]], *, normalised: bool) -> None:
+    def __init__(
+        self,
+        rivalries: Rivalries,
+        grids: Sequence[Sequence[float]],
+        *,
+        normalised: bool,
+        group: Rivalry | None = None,
+    ) -> None:
         self.rivalries = rivalries
+        self._group = group
         self.rivalry: Rivalry = next(iter(rivalries.values()))
         self._n_firms = len(self.rivalry.firms)
         self._grids = grids
@@ -60,6 +70,11 @@ class Settlement:
     def is_complete(self) -> bool:
         """Whether all firms are still in the market."""
         return len(self.rivalry.firms) == self._n_firms
+
+    @property
+    def has_groups(self) -> bool:
+        """Whether firms sell in groups."""
+        return self._group is not None
 
     def open_market(self, firms: Sequence[int]) -> None:
         """Let these firms, and no others, sell from now on."""
@@ -84,16 +99,36 @@ class Settlement:
         if not self.is_complete:
             values = {name: fill_absent(getattr(result, name), rivalry.firms, n) for name in BY_FIRM}
             result = RoundOutcome(**values, together=result.together)
+        return self._settled(result, [others(result.positions, i) for i in range(n)])
+
+    def settle_groups(self, prices: Sequence[float], groups: Groups) -> SettledRound:
+        """Settle a round in which firms sell in these groups."""
+        rivalry = self._group
+        assert rivalry is not None, "firms sell in groups"
+        order = np.argsort(np.concatenate(groups))  # back to the order of firms
+        results = [
+            outcome(rivalry.market, rivalry.equilibria, rivalry.band, [prices[i] for i in group]) for group in groups
+        ]
+        joined = {name: [value for result in results for value in getattr(result, name)] for name in BY_FIRM}
+        values = {name: tuple(column[k] for k in order) for name, column in joined.items()}
+        rivals = [others(result.positions, place) for result in results for place in range(len(result.prices))]
+        result = RoundOutcome(**values, together=rivalry.band.holds(values["positions"]))
+        return self._settled(result, [rivals[k] for k in order])
+
+    def _settled(self, result: RoundOutcome, rivals: Sequence[tuple[float, ...]]) -> SettledRound:
+        """The rewards of a round, and the features of firms that see these positions of their rivals."""
         positions, gains = result.positions, result.gains
-        rows = [(1.0, positions[i], *others(positions, i), gains[i]) for i in range(n)]
+        rows = [(1.0, positions[i], *rivals[i], gains[i]) for i in range(self._n_firms)]
         rewards = np.array(gains if self._normalised else result.profits)
         features = np.array(rows, dtype=np.float32)
         if not self.is_complete:
             rewards, features = np.nan_to_num(rewards), np.nan_to_num(features)
         return SettledRound(result, rewards, features)
 
-    def settle_recorded(self, prices: Sequence[float | None]) -> SettledRound:
+    def settle_recorded(self, prices: Sequence[float | None], groups: Groups) -> SettledRound:
         """Settle a recorded round anew, in the market of the firms that asked a price in it (`None`: had left)."""
+        if self._group is not None:
+            return self.settle_groups([price for price in prices if price is not None], groups)
         current = self.rivalry
         self.open_market([i for i, price in enumerate(prices) if price is not None])
         settled = self.settle(tuple(price for price in prices if price is not None))

@@ -98,7 +98,13 @@ class BertrandSlots(Slots):
         demand_rule: how prices decide what is sold; `None` if the firm is not told.
         last_round: how many rounds there are at most; 0 if the firm is not told.
         in_turn: whether one firm a round names its price while those of the others stand.
+        rematched: whether its rivals are others in each round.
     """
+
+    CONSTANT = Slots.CONSTANT | {
+        "rivals", "seen", "cost", "whole_profits", "floor", "cap", "choices", "bin_size", "exchanges", "in_turn",
+        "rival_costs", "demand_rule", "last_round", "rematched",
+    }  # fmt: skip
 
     round: int
     rivals: tuple[str, ...]
@@ -121,6 +127,7 @@ class BertrandSlots(Slots):
     rival_costs: tuple[float, ...] = ()
     demand_rule: DemandRule | None = None
     last_round: int = 0
+    rematched: bool = False
 
     def series(self) -> dict[str, list[tuple[float, float]]]:
         """The prices of the rounds that are remembered."""

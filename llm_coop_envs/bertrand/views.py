@@ -39,7 +39,7 @@ def perceived_rows(
     if settings.memory is not None:
         first = played - settings.memory + 1
         rows = tuple(row for row in rows if (row.first if isinstance(row, Bin) else row.round) >= first)
-    if settings.information == OWN:
+    if settings.information == OWN or settings.group_size:
         return tuple(row._replace(rival_prices=()) for row in rows)
     if observe is not None:
         rows = tuple(row._replace(rival_prices=observe(row)) for row in rows)
@@ -92,7 +92,7 @@ def append_presence(features: NDArray[np.float32], is_present: NDArray[np.bool_]
 
 
 def value_bounds(
-    by_firms: Rivalries, floors: Sequence[float], caps: Sequence[float], n_features: int
+    by_firms: Rivalries, floors: Sequence[float], caps: Sequence[float], n_features: int, n_firms: int
 ) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
     """The lowest and highest values of the features, (n_features,) each, and those of the state, (2 firms + 3,) each.
 
@@ -101,6 +101,7 @@ def value_bounds(
         floors: (firms,) lowest prices.
         caps: (firms,) highest prices.
         n_features: the number of features; those beyond firms + 2 are presences.
+        n_firms: how many firms there are, in groups that are all alike.
     """
     n = len(floors)
     low, high, gain = _value_ranges(by_firms, floors, caps)
@@ -109,6 +110,7 @@ def value_bounds(
         np.concatenate([-ones, np.full(n, low.min()), -gain.max(keepdims=True), 0 * presence]),
         np.concatenate([ones, np.full(n, high.max()), gain.max(keepdims=True), presence]),
     )
+    low, high, gain = (np.tile(values, n_firms // n) for values in (low, high, gain))
     state_bounds = np.concatenate([np.zeros(2), -ones, low, -gain]), np.concatenate([np.ones(3), high, gain])
     return feature_bounds, state_bounds
 

@@ -46,6 +46,10 @@ WORDS: Mapping[str, MeasureWords | SettingsWords] = {
         higher=LATER,
         lower="earlier",
     ),
+    "forced_rounds": MeasureWords(noun="the number of rounds whose prices were laid down"),
+    "firms": MeasureWords(noun="the number of firms"),
+    "nash_price": MeasureWords(noun="the Nash price"),
+    "joint_price": MeasureWords(noun="the cartel price"),
     "rounds": MeasureWords(
         noun="the length of play", clause="play lasts", unit="rounds", higher="longer", lower="shorter"
     ),

@@ -63,7 +63,7 @@ def power_command(
         contrasts = compare_arms(sections, pilot.manifest["measures"], invalid, Primary.from_manifest(pilot.manifest))
         table = power_table(contrasts)
     arms = {arm.condition.name: arm for contrast in contrasts for arm in (contrast.first, contrast.second)}
-    for copies in filter(None, (too_few_courses(arm.condition.title, arm.courses) for arm in arms.values())):
+    for copies in filter(None, (too_few_courses((arm.condition.title, arm.courses)) for arm in arms.values())):
         note(f"{copies}.")
     if table is None:
         reason = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -16,6 +17,9 @@ from llm_coop_envs.policies.llm.testing.answers import scripted_answer
 from llm_coop_envs.runs.episode import play_episode
 from llm_coop_envs.studies.conditions import Condition
 from llm_coop_envs.studies.study import Study
+
+#: Up to how many choices of a phase are shown.
+CHOICES_SHOWN = 20
 
 
 def show_study(study: Study, say: Callable[[str], None]) -> None:
@@ -51,7 +55,7 @@ def _first_prompt(study: Study, condition: Condition) -> str:
             return f"Not shown: {error}"
     env = condition.spec.environment(**condition.settings)
     env.begin(seed=condition.seeds[0])
-    observations, _ = env.look(on_turn=True)
+    observations, _ = env.look(who=env.on_turn[:1])
     agent = next(iter(observations))
     return f"{agent} reads:\n{quoted(observations[agent]['text'])}"
 
@@ -79,6 +83,7 @@ class _First(DryChat):
 def _show_episode(study: Study, say: Callable[[str], None]) -> None:
     condition = replace(study.conditions[0], after=None)
     events_shown = 0
+    choices: Counter[tuple[int, str]] = Counter()
 
     def follow(env: ScenarioEnv) -> None:
         nonlocal events_shown
@@ -88,7 +93,12 @@ def _show_episode(study: Study, say: Callable[[str], None]) -> None:
                 to = f" to {', '.join(event['hearers'])}, privately" if event.get("private") else ""
                 say(f"{where}, {event['agent']} says{to}:\n{quoted(event['text'])}")
             elif event["type"] == "choice":
-                say(f"{where}, {event['agent']} chooses {json.dumps(event['choice'])}")
+                kind = event["round"], event["phase"]
+                choices[kind] += 1
+                if choices[kind] <= CHOICES_SHOWN:
+                    say(f"{where}, {event['agent']} chooses {json.dumps(event['choice'])}")
+                elif choices[kind] == CHOICES_SHOWN + 1:
+                    say(f"{where}: what others choose is not shown")
             elif event["type"] == "round":
                 settled = {name: value for name, value in event.items() if name not in ("type", "step", "round")}
                 say(f"{where} is settled: {json.dumps(settled)}\n")

@@ -35,6 +35,9 @@ def export_command(
         ),
     ] = None,
     partial: Annotated[bool, typer.Option("--partial", help="Also of an unfinished run: the episodes it has.")] = False,
+    licence: Annotated[
+        str, typer.Option("--licence", help="The licence of the published data, as SPDX names it; for hf.")
+    ] = "",
 ) -> None:
     """Write a finished run for another tool: all of it, or nothing."""
     from llm_coop_envs.export.export import export_run
@@ -44,6 +47,8 @@ def export_command(
 
         typer.echo(write_page(run.expanduser(), None if out is None else out.expanduser()))
         return
-    folder = export_run(run.expanduser(), to, None if out is None else out.expanduser(), partial=partial)
+    folder = export_run(
+        run.expanduser(), to, None if out is None else out.expanduser(), partial=partial, licence=licence
+    )
     for path in sorted(path_inside for path_inside in folder.rglob("*") if path_inside.is_file()):
         typer.echo(path)

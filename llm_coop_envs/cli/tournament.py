@@ -57,9 +57,8 @@ def tournament_command(
     from llm_coop_envs.util.values import read_pairs
 
     trust_program()
-    settings: dict[str, Any] = read_pairs("--set", changed or ())
-    if mechanism is not None:
-        settings["mechanism"] = mechanism
+    named = () if mechanism is None else (f"mechanism={mechanism}",)
+    settings: dict[str, Any] = read_pairs("--set", [*(changed or ()), *named])
     plan = plan_tournament(
         TournamentSettings(
             policies=tuple(policies), alone=alone, start=read_shares(start or ""), steps=steps, rate=rate

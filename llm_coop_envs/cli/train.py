@@ -22,7 +22,7 @@ def train_command(
         str | None,
         typer.Option(
             "--algo",
-            help="ppo, dqn or maskable_ppo. (default: the scenario's own)",
+            help="ppo, dqn, maskable_ppo or sac. (default: the scenario's own)",
             show_default=False,
         ),
     ] = None,
@@ -43,7 +43,7 @@ def train_command(
     ] = 100_000,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of everything random.")] = 0,
     copies: Annotated[
-        int | None, typer.Option("--copies", min=1, help="Environments side by side. (default: 8)")
+        int | None, typer.Option("--copies", min=1, help="Environments side by side. (default: 8; 1 for sac)")
     ] = None,
     hyper: Annotated[
         list[str] | None, typer.Option("--hyper", help="An argument of the algorithm, as name=value; may be repeated.")

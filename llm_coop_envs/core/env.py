@@ -31,7 +31,7 @@ from llm_coop_envs.interface.actions import Indices
 from llm_coop_envs.interface.messages import Message
 from llm_coop_envs.interface.move_spaces import mask_of
 from llm_coop_envs.interface.question import Question, Words
-from llm_coop_envs.interface.slots import Heard, Slots
+from llm_coop_envs.interface.slots import Heard, Slots, constant_names
 from llm_coop_envs.interface.spaces import UnicodeText
 from llm_coop_envs.interface.wording import load_wording
 from llm_coop_envs.mechanisms.slots import TEMPLATE as MECHANISM
@@ -102,7 +102,10 @@ class ScenarioEnv(ArrayEnv, ParallelEnv[str, Any, Any], EzPickle):
         self._words = Words(longest=settings.message_length)
         kinds = self.slots_type.values() if isinstance(self.slots_type, Mapping) else (self.slots_type,)
         self._wording = load_wording(
-            settings.wording, self.home, frozenset(f.name for kind in kinds for f in fields(kind))
+            settings.wording,
+            self.home,
+            frozenset(f.name for kind in kinds for f in fields(kind)),
+            constant_names(self.slots_type),
         )
         self._prepare(self.metadata["name"], settings, self.role, max_cycles=max_cycles, record=record or graphical)
         self._watched = render_mode == "human"

@@ -6,7 +6,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from llm_coop_envs.treatments.changes import fits_any
+
 VETO = "veto"
+FORCED = "forced"
+"""The policy that always makes the same choice, by which a study lays choices down."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,7 +53,7 @@ def deliveries(events: Sequence[Mapping[str, Any]]) -> list[Delivery]:
 def replaced_choices(events: Sequence[Mapping[str, Any]]) -> set[tuple[int, str, str]]:
     """Find the choices that were not their player's own, by round, phase and player.
 
-    They were illegal or missing, a regulator stopped them, or the round's prices were forced.
+    They were illegal or missing, a regulator stopped them, the round's prices were forced, or the study forced them.
     """
     forced = {event["round"] for event in of_type(events, "round") if event.get("forced")}
     replaced = {
@@ -58,7 +62,33 @@ def replaced_choices(events: Sequence[Mapping[str, Any]]) -> set[tuple[int, str,
         if event.get("flags") or event["round"] in forced
     }
     stopped = (event for event in of_type(events, "regulation") if event["action"] == VETO)
-    return replaced | {(event["round"], event["on"], event["about"]) for event in stopped}
+    return replaced | forced_choices(events) | {(event["round"], event["on"], event["about"]) for event in stopped}
+
+
+def forced_choices(events: Sequence[Mapping[str, Any]]) -> set[tuple[int, str, str]]:
+    """Find the choices that a study's `changes` forced, by round, phase and player.
+
+    A seat that the policy `forced` plays throughout has no other player, and its choices count as its own.
+    """
+    forced, holding = set(), []
+    for event in events:
+        if event["type"] == "change" and "policies" in event:
+            holding = [change for change in event["policies"] if not change.get("for_models")]
+        elif event["type"] == "choice" and holding:
+            agent, phase = event["agent"], event["phase"]
+            # The last change that means a player decides.
+            mine = [change for change in holding if not change["players"] or fits_any(agent, change["players"])]
+            if mine and mine[-1]["policy"] == FORCED and mine[-1]["options"].get("phase", "") in ("", phase):
+                forced.add((event["round"], phase, agent))
+    return forced
+
+
+def forced_players(events: Sequence[Mapping[str, Any]]) -> dict[int, set[str]]:
+    """Whose choices a study's `changes` forced in each round that has such."""
+    players: dict[int, set[str]] = {}
+    for number, _, agent in forced_choices(events):
+        players.setdefault(number, set()).add(agent)
+    return players
 
 
 def start_of(events: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:

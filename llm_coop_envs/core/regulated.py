@@ -144,10 +144,14 @@ class Regulated(Talking):
         for row, i in enumerate(players.tolist()):
             question = self._answering()[0](i)
             assert isinstance(question, Shares), "the question of such a phase is of its kind"
-            drawn[row] = question.draw(stated[row], self.np_random)
+            drawn[row] = question.draw(stated[row], self._share_generator(i))
             if self.record:
                 self._stated[i] = stated[row]
         return drawn
+
+    def _share_generator(self, index: int) -> np.random.Generator:
+        """What an option is drawn with by the shares that a player has stated."""
+        return self.np_random
 
     def _record_choices(self, players: Indices, usable: NDArray[Any]) -> None:
         names = self.possible_agents

@@ -10,6 +10,7 @@ from __future__ import annotations
 import fnmatch
 import functools
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -62,6 +63,11 @@ class MeasureWords:
         """How a sentence on a difference begins."""
         return self.clause or f"{self.noun} is"
 
+    @property
+    def brief(self) -> str:
+        """The noun without what it explains in brackets, for lists, axes and menus."""
+        return re.sub(r"^'([^']*)'$", r"\1", re.sub(r" *\([^)]*\)", "", self.noun))
+
     def direction(self, difference: float) -> str:
         """What a difference is called."""
         return self.higher if difference > 0 else self.lower
@@ -91,6 +97,8 @@ class Measures:
         unflagged: an episode's events without the choices that were flagged, such that `episode` and `rounds` measure
             the rest; `None` if nothing is left. Its docstring says in its first line what is left out. By default an
             episode with a flagged choice is left out.
+        forced: what becomes of choices that a study's changes force, in a sentence; `core.records.forced_choices` finds
+            them.
         nature: the fields of events that nature drew, by type of event, besides `nature` events; `{}` if it draws
             nothing else but the order of talk, `None` if the events do not tell. Arms of a comparison are said to have
             the same random numbers only where these agree.
@@ -104,6 +112,7 @@ class Measures:
     ranges: Mapping[str, Range | SettingsRange] = field(default_factory=dict)
     unflagged: Callable[[Sequence[Event]], list[Event] | None] | None = None
     asked: Callable[[Mapping[str, Any]], Mapping[str, Number | Options]] | None = None
+    forced: str = "What is forced counts in the measures of those rounds."
     nature: Mapping[str, Sequence[str]] | None = None
     heard: Callable[[Sequence[Event]], Sequence[Delivery]] = deliveries
 
@@ -123,14 +132,14 @@ class Measures:
     def words_for(self, name: str, settings: Mapping[str, Any] | None = None) -> MeasureWords:
         """How sentences speak of a measure, in a game with these settings if they are named.
 
-        By default `catch_total` is called "catch total", and yes/no a share.
+        By default `catch_total` is called "'catch total'", and yes/no a share.
         """
         pattern = next((own for own in self.words if fnmatch.fnmatchcase(name, own)), "")
         if not pattern:
             plain_name = name.replace("_", " ")
             if getattr(_first_match(self.ranges, name), "exact", False):
                 return MeasureWords(noun=f"the share of episodes with '{plain_name}'", unit=PER_CENT)
-            return MeasureWords(noun=plain_name)
+            return MeasureWords(noun=f"'{plain_name}'")
         declared = self.words[pattern]
         words = declared(settings or {}) if callable(declared) else declared
         return replace(words, noun=words.noun.replace("*", name.removeprefix(pattern.partition("*")[0])))

@@ -13,7 +13,7 @@ from typing_extensions import Self
 
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.mechanisms.matching import FIXED, MATCHINGS
-from llm_coop_envs.mechanisms.settings import USES, MechanismSettings, read_mechanism
+from llm_coop_envs.mechanisms.settings import MechanismSettings, read_mechanism
 from llm_coop_envs.mechanisms.stage_game import StageGame
 from llm_coop_envs.treatments.changes import Change
 from llm_coop_envs.treatments.delivery import TREATMENTS
@@ -205,7 +205,7 @@ class ScenarioSettings(Settings):
             last = small_fields["rounds"]
             small_fields["changes"] = [change.limited_to(last) for change in self.changes]
             small_fields["talk_until"] = self.talk_until and min(self.talk_until, last - 1)
-            if self.mechanism is not None and "rounds" in USES[self.mechanism.kind]:
+            if self.mechanism is not None and self.mechanism.is_played_again:
                 small_fields["mechanism"] = replace(self.mechanism, rounds=last)
         return small_fields
 
@@ -275,8 +275,9 @@ class ScenarioSettings(Settings):
             mechanism = read_mechanism(self.mechanism)
         object.__setattr__(self, "mechanism", mechanism)
         if mechanism is None or mechanism.is_elected:
-            if mechanism is not None and self.group_size:
-                raise SettingsError("group_size", self.group_size, f"{mechanism.kind} is for all players; leave it out")
+            if mechanism is not None and self.matching != FIXED and mechanism.period != 1:
+                reason = f"elects for rounds with others, as matching is {self.matching}; set period: 1"
+                raise SettingsError("mechanism.period", mechanism.period, reason)
             return
         if not self.again:
             raise SettingsError("mechanism", mechanism.kind, "is not for this scenario; leave it out")
@@ -289,6 +290,8 @@ class ScenarioSettings(Settings):
                 reason = f"mechanism.{name} says {value}; give one of them, or both the same"
                 raise SettingsError(own, mine, reason)
             object.__setattr__(self, own, value)
+        with within_field("mechanism"):
+            super().__post_init__()  # what the mechanism has set is bounded as what is given
 
     def _read_listeners(self) -> None:
         listeners: Any = self.listeners

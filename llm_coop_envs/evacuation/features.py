@@ -40,7 +40,14 @@ def feature_names(room: Room) -> tuple[str, ...]:
 
 
 class FeatureMaker:
-    """Builds the feature matrix."""
+    """Builds the feature matrix.
+
+    Attributes:
+        extent: (2, 1) what rows and columns are divided by.
+        diagonal: what distances are divided by.
+        around_scale: what the number of people around is divided by.
+        persona: (people, 2) whether strong, whether confident.
+    """
 
     def __init__(self, settings: EvacuationSettings, crowd: Crowd) -> None:
         self._settings = settings
@@ -51,13 +58,13 @@ class FeatureMaker:
         self._width = len(names)
         exits = len(room.exit_names)
         self._people = slice(6 + exits, 6 + 2 * exits)
-        self._extent = np.array([[room.rows - 1], [room.cols - 1]], dtype=np.float64)
-        self._diagonal = float(np.hypot(room.rows - 1, room.cols - 1))
-        self._around_scale = NEAR_SCALE if settings.crowd_count == "near" else VISIBLE_SCALE
-        self._persona = np.zeros((settings.people, 2))
+        self.extent = np.array([[room.rows - 1], [room.cols - 1]], dtype=np.float64)
+        self.diagonal = float(np.hypot(room.rows - 1, room.cols - 1))
+        self.around_scale = NEAR_SCALE if settings.crowd_count == "near" else VISIBLE_SCALE
+        self.persona = np.zeros((settings.people, 2))
         if settings.personas != "none":
             traits = np.column_stack([crowd.physical, crowd.mental])
-            self._persona[:] = 1 - 2 * (traits[:, ::-1] if settings.persona_swap else traits)
+            self.persona[:] = 1 - 2 * (traits[:, ::-1] if settings.persona_swap else traits)
 
     def matrix(self, round_: int) -> npt.NDArray[np.float32]:
         """Return the features of all people, (people, features)."""
@@ -65,24 +72,24 @@ class FeatureMaker:
         exits = len(room.exit_names)
         out = np.zeros((len(crowd.cells), self._width), dtype=np.float32)
         position = np.stack(room.row_col(crowd.cells))
-        out[:, :2] = (position / self._extent).T
+        out[:, :2] = (position / self.extent).T
         moved = crowd.previous >= 0
         out[:, 2:4] = ((position - np.stack(room.row_col(crowd.previous))) * moved).T
         heads = crowd.heading >= 0
         goal = np.stack(room.row_col(room.exit_cells[crowd.target]))
-        out[:, 4:6] = ((goal - position) / self._extent * heads).T
+        out[:, 4:6] = ((goal - position) / self.extent * heads).T
         table_index = position[0] * room.cols + position[1]
         column = 6
-        out[:, column : column + exits] = room.mean_distance[table_index] / self._diagonal
+        out[:, column : column + exits] = room.mean_distance[table_index] / self.diagonal
         # With a perception error people may see more than there are.
         out[:, self._people] = np.minimum(crowd.seen / PEOPLE_SCALE, 1.0)
         headed = np.flatnonzero(heads)
         out[headed, column + 2 * exits + crowd.heading[headed]] = 1.0
-        out[:, at["nearest_distance"]] = room.nearest_distance[table_index] / self._diagonal
-        out[:, at["around"]] = crowd.around / self._around_scale
+        out[:, at["nearest_distance"]] = room.nearest_distance[table_index] / self.diagonal
+        out[:, at["around"]] = crowd.around / self.around_scale
         out[crowd.planners, at["plans"]] = 1.0
         out[:, at["overtaken"]] = crowd.overtaken
-        out[:, at["strong"] : at["strong"] + 2] = self._persona
+        out[:, at["strong"] : at["strong"] + 2] = self.persona
         out[:, at["round"]] = round_ / (self._settings.last_round + 1)
         out[:, -len(_WAYS) :] = free_moves(room, crowd.people, crowd.cells)[:, _WAYS]
         return out

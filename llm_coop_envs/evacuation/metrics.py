@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from llm_coop_envs.core.records import Delivery, deliveries, of_type, replaced_choices, start_of
+from llm_coop_envs.core.records import Delivery, deliveries, forced_choices, of_type, replaced_choices, start_of
 from llm_coop_envs.core.scenario import Measures
 from llm_coop_envs.evacuation.words import WORDS
 from llm_coop_envs.interface.question import Option, Options
@@ -225,7 +225,9 @@ def episode_metrics(events: Sequence[Event]) -> dict[str, Any]:
     limit = start["settings"]["rounds"]
     departures = [min(number, limit) for _, number, _, _ in walks]
     scores = path_scores(start, events, {i: step_count for i, _, step_count, _ in walks})
-    counted_scores = [score for person, score in enumerate(scores) if person not in taken_out]
+    forced = {agent for _, _, agent in forced_choices(events)}
+    left_out = taken_out | {person for person, agent in enumerate(start["agents"]) if agent in forced}
+    counted_scores = [score for person, score in enumerate(scores) if person not in left_out]
     stationary = sum(row["stationary"] for row in rows)
     spent = stationary + sum(row["moved"] for row in rows)
     again, again_heard = (sum(row[key] for row in rows) for key in ("chose_again", "chose_again_after_message"))
@@ -286,6 +288,8 @@ MEASURES = Measures(
     rounds=round_rows,
     nature={"start": ("positions", "physical", "attributes"), "opening": ("planners",)},
     asked=exit_questions,
+    forced="Forced choices of an exit are no changes of mind, and who was forced has no path score. Who left, when and "
+    "where counts everybody, because whoever is forced takes up room as others do.",
     heard=heard_messages,
     about={
         "people": "People in the room at the beginning, a count from 1.",
@@ -302,18 +306,18 @@ MEASURES = Measures(
         "balance": "How evenly the exits were used for their widths: of the people per exit cell, entropy over the "
         "greatest possible, from 0 to 1 (all by one exit, all cells alike); missing if nobody left or there is one "
         "exit.",
-        "mean_round": "Round in which people left, mean over those who did, from 1; never_left counts the others.",
+        "mean_round": "Round in which people left, mean over those who did, from 1; others are counted apart.",
         "last_round": "Round in which the last person left, from 1 to rounds; missing if nobody did.",
         "waiting": "Rounds that a person spent inside without changing its cell, mean over all people, from 0.",
         "waiting_share": "Rounds as in waiting as a share of all rounds that people spent inside, 0 to 1.",
         "detour": "Steps made over the fewest possible to the exit cell used, mean over those who left, from 1 up.",
         "path_score": "Fewest steps possible to the nearest exit over the steps made, mean over all people who were "
-        "not taken out, 0 to 1; 0 for who did not get out, or named an illegal step on the way.",
+        "neither taken out nor forced by a study, 0 to 1; 0 for who did not get out, or named an illegal step.",
         "messages": "Messages that were sent in the episode, a count from 0.",
         "overtaken": "Rounds in which a person was knocked over by the crowd, summed over people, a count from 0.",
-        "chose_again": "Choices of an exit after a person's first one, without those that the environment made for "
-        "it, a count from 0.",
-        "exit_changes": "Choices as in chose_again that changed the exit, a count from 0.",
+        "chose_again": "Choices of an exit after a person's first one, without those that the environment or a "
+        "study made for it, a count from 0.",
+        "exit_changes": "Choices of an exit after a person's first one that changed it, a count from 0.",
         "exit_changes_after_message": "Changes by people who had heard somebody in that round, a count from 0.",
         "change_rate_after_message": "Share of changes among later choices of people who had heard somebody, 0 to 1; "
         "missing without such choices.",

@@ -18,6 +18,7 @@ SCENARIO = Scenario(
     picture=f"{_ROOM}.faces.drawing:PICTURE",
     page=f"{_ROOM}.faces.page_scene:PAGE",
     report=f"{_ROOM}.faces.report:EvacuationSection",
+    batch=f"{_ROOM}.batch:EvacuationBatch",
     learning=f"{_ROOM}.faces.learning:LEARNING",
     synthetic_worlds=f"{_ROOM}.faces.synthetic_worlds:SYNTHETIC_WORLDS",
     scorecard=f"{_ROOM}.faces.scorecard:SCORECARD",

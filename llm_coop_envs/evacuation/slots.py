@@ -18,7 +18,7 @@ from llm_coop_envs.evacuation.movement import free_moves, open_moves
 from llm_coop_envs.evacuation.room import MOVES, STAY, IntArray
 from llm_coop_envs.evacuation.settings import EvacuationSettings
 from llm_coop_envs.interface.question import Option, Options
-from llm_coop_envs.interface.slots import Heard, Slots
+from llm_coop_envs.interface.slots import Heard, Slots, blank_slots
 
 LETTERS = "abcdefghi"
 _MOVE_NAMES = {(down, right): name for name, down, right in MOVES}
@@ -115,6 +115,11 @@ class EvacuationSlots(Slots):
         hearing_radius: how far one is heard, in cells.
         heard: what this person has heard in this round, nearest speaker first.
     """
+
+    CONSTANT = Slots.CONSTANT | {
+        "rows", "cols", "rounds", "walks", "together", "diagonals", "strong", "confident", "helpful", "exit_names",
+        "around_kind", "counts_self", "counts_desks", "hearing_radius",
+    }  # fmt: skip
 
     asked: str
     options: tuple[Option, ...]
@@ -251,8 +256,7 @@ class SlotMaker:
         memory, past = common["memory"], self._crowd.history[index]
         past = past if memory is None else past[max(0, len(past) - memory) :]
         seen = self._seen[k] if common["informed"] else [None] * len(names)
-        # A frozen dataclass's constructor sets its fields one by one, which is most of the time of this method.
-        slots = object.__new__(EvacuationSlots)
+        slots = blank_slots(EvacuationSlots)
         vars(slots).update(
             common,
             **self._fixed,

@@ -18,7 +18,7 @@ from functools import cache, lru_cache
 
 import numpy as np
 
-from llm_coop_envs.evacuation.room import VIEW_RADIUS, ByteArray, FloatArray, IntArray, Room
+from llm_coop_envs.evacuation.room import VIEW_RADIUS, BoolArray, ByteArray, FloatArray, IntArray, Room
 
 #: Rays on the circle (the authors' 101, the last of which repeats the first).
 RAYS = 100
@@ -187,6 +187,36 @@ class RoomVision:
             is_occupied = grid[np.where(seen < 0, 0, seen)] * (seen >= 0)
         around: IntArray = is_occupied.sum(axis=1, dtype=np.int64)
         return around
+
+    def views(self) -> tuple[IntArray, IntArray, BoolArray]:
+        """Return all that can be seen in this room as sets of cells around a watcher.
+
+        Returns:
+            The set seen from each of T cells of the room towards each of E exit cells, these ordered by exit, (T, E);
+            that seen from each cell in all directions, (T,); both as indices into the sets, (sets, cells), of the
+            21 x 21 cells around a watcher row by row.
+        """
+        cells = self._room.inside
+        fans = self.fans(cells)
+        if self._has_desks:
+            watchers = np.repeat(np.arange(len(cells)), len(self._exits))
+            seen = self._seen_cells(cells[watchers], fans.reshape(-1))
+            around = self._trace(cells, np.broadcast_to(np.arange(RAYS), (len(cells), RAYS)))
+            around = np.where(around < 0, cells[:, None], around)
+            towards = np.where(fans == _NO_FAN, -1, np.arange(len(watchers)).reshape(fans.shape))
+            differences = [seen - cells[watchers, None], around - cells[:, None]]
+            everywhere = len(watchers) + np.arange(len(cells))
+        else:
+            towards, differences = np.where(fans == _NO_FAN, -1, fans), [self._offsets, self._around[None]]
+            everywhere = np.full(len(cells), len(self._offsets))
+        side, nothing = 2 * VIEW_RADIUS + 1, sum(map(len, differences))
+        sets = np.zeros((nothing + 1, side * side), dtype=np.bool_)
+        first = 0
+        for difference in differences:
+            row, col = np.divmod(difference + VIEW_RADIUS * (self._room.width + 1), self._room.width)
+            sets[first + np.arange(len(difference))[:, None], row * side + col] = True
+            first += len(difference)
+        return np.where(towards < 0, nothing, towards), everywhere, sets
 
     def _people_towards(self, grid: ByteArray, cells: IntArray, *, count_self: bool) -> FloatArray:
         count, exits = len(cells), len(self._exits)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from llm_coop_envs.errors import RunError, SettingsError
 from llm_coop_envs.runs.failures import count_there
-from llm_coop_envs.runs.folder import Run, open_run
+from llm_coop_envs.runs.folder import open_run
 from llm_coop_envs.storage.files import TEMPORARY, cannot_write, check_folder_inside
 from llm_coop_envs.util.checks import suggestion
 from llm_coop_envs.util.paths import StrPath
@@ -32,12 +32,17 @@ FORMS: Mapping[str, str] = {
 }
 
 
+STATES_LICENCE = "hf"
+
+
 def all_forms() -> list[str]:
     """The names of all forms, with the one that the page writes."""
     return [*FORMS, "html"]
 
 
-def export_run(folder: StrPath, form: str, out: StrPath | None = None, *, partial: bool = False) -> Path:
+def export_run(
+    folder: StrPath, form: str, out: StrPath | None = None, *, partial: bool = False, licence: str = ""
+) -> Path:
     """Write a finished run in another form.
 
     Args:
@@ -46,18 +51,21 @@ def export_run(folder: StrPath, form: str, out: StrPath | None = None, *, partia
         out: a new or empty folder; by default `export/FORM` in the run's, or `export/FORM-N` with N episodes of an
             unfinished run.
         partial: whether the finished episodes of an unfinished run may be written.
+        licence: the licence under which the data will be published, as SPDX names it; for `hf` alone.
 
     Returns:
         The folder that was written.
 
     Raises:
-        SettingsError: there is no such form.
+        SettingsError: there is no such form or licence, or the form has no place for one.
         RunError: the run is not finished (without `partial`), has no finished episode, an episode is damaged, or the
             target is in use or cannot be written.
         MissingExtra: a library is not installed.
     """
     if form not in FORMS:
         raise SettingsError("to", form, f"is no form of export; {suggestion(form, all_forms())}")
+    if licence and form != STATES_LICENCE:
+        raise SettingsError("licence", licence, f"has no place in {form}; it is stated in the card of {STATES_LICENCE}")
     folder = Path(folder)
     run = open_run(folder)
     finished = len(run.finished())
@@ -67,9 +75,9 @@ def export_run(folder: StrPath, form: str, out: StrPath | None = None, *, partia
         raise RunError(f"{folder}: is not finished ({count_there(run)}); continue it with 'llm-coop run', {how}")
     name = form if whole else f"{form}-{finished}"
     target = folder / "export" / name if out is None else Path(out)
-    write: Callable[[Run, Path], object] = load(FORMS[form])
+    write: Callable[..., object] = load(FORMS[form])
     with _new_folder(target) as unfinished:
-        write(run, unfinished)
+        write(run, unfinished, **({"licence": licence} if licence else {}))
     return target
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar, TypeVar
 
 from llm_coop_envs.interface.question import Question
 from llm_coop_envs.util.quoting import quoted
@@ -48,6 +50,10 @@ class Slots:
 
     Values are plain (numbers, strings, tuples, other slots), so that slots compare with `==`.
 
+    Class attributes:
+        CONSTANT: the names of slots that hold the same immutable objects in round after round. Whatever a text says of
+            these alone is kept, and not put into words anew. A value that does change costs time, nothing else.
+
     Attributes:
         me: this player's agent name.
         phase: the phase of this step.
@@ -62,6 +68,8 @@ class Slots:
             one, or where the scenario's own slots say it all.
         role: what kind of player this is, such as `"seller"`.
     """
+
+    CONSTANT: ClassVar[frozenset[str]] = frozenset({"me", "may_talk", "message_length", "informed", "memory", "role"})
 
     me: str
     phase: str
@@ -78,3 +86,29 @@ class Slots:
     def series(self) -> dict[str, list[tuple[float, float]]]:
         """Numbers of the past that this player knows, by name, as (round, number) points; for a chart."""
         return {}
+
+
+S = TypeVar("S", bound=Slots)
+
+
+def blank_slots(kind: type[S]) -> S:
+    """Make slots that hold nothing but their defaults; whoever asked fills in all others by `vars(slots).update(...)`.
+
+    A frozen dataclass's constructor sets its fields one by one, which was most of the time to gather what a player may
+    know.
+    """
+    slots = object.__new__(kind)
+    vars(slots).update(_defaults(kind))  # type: ignore[arg-type]  # a class can be hashed
+    return slots
+
+
+@functools.cache
+def _defaults(kind: type[Slots]) -> dict[str, Any]:
+    fields = dataclasses.fields(kind)
+    return {field.name: field.default for field in fields if field.default is not dataclasses.MISSING}
+
+
+def constant_names(kinds: type[Slots] | Mapping[str, type[Slots]]) -> frozenset[str]:
+    """The names of a scenario's slots that seldom change, for all its roles; see `Slots.CONSTANT`."""
+    by_role = kinds.values() if isinstance(kinds, Mapping) else (kinds,)
+    return frozenset[str].intersection(*(kind.CONSTANT for kind in by_role))

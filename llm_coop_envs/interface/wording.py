@@ -29,29 +29,80 @@ WORDS = "words.json"
 #: The largest file of a wording or a pack, in bytes.
 MAX_TEMPLATE = 1_000_000
 
+# Kept lines of one pattern: those of some hundred players.
+_MOST_LINES = 1 << 14
+
 _INCLUDE = re.compile(r"^[ \t]*\{%-?\s*include\s+['\"]([^'\"]+)['\"]\s*-?%\}[ \t]*(?:\n|\Z)", re.MULTILINE)
 
 
-@functools.lru_cache(maxsize=1 << 14)
+@functools.lru_cache(maxsize=1 << 11)
 def _line(row: tuple[Any, ...], pattern: str) -> str:
     values: list[Any] = []
     for value in row:
-        values.extend(value if isinstance(value, tuple) else (value,))
-    # -0.0 equals 0.0, so the memory could answer either with the other's text: there is only one zero here.
-    return without_powers(pattern % tuple(value + 0.0 if isinstance(value, float) else value for value in values))
+        if isinstance(value, tuple):
+            values += value
+        else:
+            values.append(value)
+    text = pattern % tuple(values)
+    if "-0" in text:  # perhaps a -0.0, which becomes the zero that readers know
+        text = pattern % tuple([value + 0.0 if isinstance(value, float) else value for value in values])
+    return without_powers(text)
 
 
-def lines(rows: Sequence[tuple[Any, ...]], pattern: str) -> str:
+class _KnownLines:
+    """The rows that were put into words by one pattern.
+
+    Attributes:
+        texts: their words by the rows' identities.
+        rows: the rows, which cannot lose their identities to others while they are here.
+    """
+
+    def __init__(self, pattern: str) -> None:
+        self._pattern = pattern
+        self.texts: dict[int, str] = {}
+        self.rows: list[tuple[Any, ...]] = []
+
+    def add(self, row: tuple[Any, ...]) -> None:
+        """Put a row into words."""
+        self.rows.append(row)
+        self.texts[id(row)] = _line(row, self._pattern)
+
+    def forget(self) -> None:
+        """Forget all rows."""
+        self.texts.clear()
+        self.rows.clear()
+
+
+_known_lines = functools.lru_cache(maxsize=64)(_KnownLines)
+
+
+def lines(rows: Iterable[tuple[Any, ...]], pattern: str) -> str:
     """Put rows of numbers into words, one line each.
 
     The same rows come back in text after text, and formatting their numbers would be most of a text's cost: hence a
-    memory, and hence a filter, which Jinja calls many times faster than a loop body.
+    memory, and hence a filter, which Jinja calls many times faster than a loop body. Rows are found by their identity
+    first, which costs a fraction of hashing their numbers.
 
     Args:
         rows: tuples of numbers; a tuple inside a row stands for its items.
         pattern: a `%` pattern with a numeric place (`%d`, `%.6g`) for each number.
     """
-    return "\n".join([_line(row, pattern) for row in rows])
+    rows, memory = tuple(rows), _known_lines(pattern)
+    texts = memory.texts
+    if len(texts) > _MOST_LINES:
+        memory.forget()
+    # In most texts the last row is new, and no other.
+    for row in reversed(rows):
+        if id(row) in texts:
+            break
+        memory.add(row)
+    try:
+        return "\n".join(map(texts.__getitem__, map(id, rows)))
+    except KeyError:
+        for row in rows:
+            if id(row) not in texts:
+                memory.add(row)
+        return "\n".join(map(texts.__getitem__, map(id, rows)))
 
 
 @functools.lru_cache(maxsize=1 << 10)
@@ -96,6 +147,18 @@ def listed(names: Sequence[str], last: str = "and") -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {last} {names[-1]}"
 
 
+def _fast_join(environment: jinja2.Environment) -> Callable[..., str]:
+    """Jinja's filter `join`, without looking at each of the values in search of markup, of which there is none."""
+    from jinja2.filters import make_attrgetter
+
+    def join(values: Iterable[Any], separator: Any = "", attribute: str | int | None = None) -> str:
+        if attribute is not None:
+            values = map(make_attrgetter(environment, attribute), values)
+        return str(separator).join([str(value) for value in values])
+
+    return join
+
+
 def spoken(messages: Iterable[Heard], you: str) -> str:
     """Messages in their quotation marks, one line each; `you` stands for the listener's own name.
 
@@ -135,9 +198,9 @@ def template_environment(folder: Path, words: Mapping[str, str] = MappingProxyTy
         spoken=spoken,
         price=six_digits,
         bound=lambda value: without_powers(f"{value:.12g}"),
-        word=lambda name: translate_name(name, words),
+        word=functools.lru_cache(maxsize=1 << 10)(lambda name: translate_name(name, words)),
     )
-    environment.filters["map"] = _fast_map(environment)
+    environment.filters.update(map=_fast_map(environment), join=_fast_join(environment))
     return environment
 
 
@@ -159,19 +222,24 @@ def read_templates(environment: jinja2.Environment, folder: Path) -> dict[str, n
 
 @contextlib.contextmanager
 def _explained(path: Path) -> Iterator[None]:
-    """Whatever a template raises when it is read or rendered is a mistake in it: it may hold anything."""
-    import jinja2
-
+    """Whatever a template raises when it is read is a mistake in it: it may hold anything."""
     try:
         yield
     except WordingError:
         raise
-    except jinja2.TemplateSyntaxError as error:
-        raise WordingError(f"{path}, line {error.lineno}: {error.message}") from error
-    except RecursionError as error:
-        raise WordingError(f"{path}: is nested too deeply") from error
     except Exception as error:
-        raise WordingError(f"{path}: {error or type(error).__name__}") from error
+        raise _explanation(path, error) from error
+
+
+def _explanation(path: Path, error: Exception) -> WordingError:
+    """What a template raised when it was read or rendered, as a mistake in it."""
+    import jinja2
+
+    if isinstance(error, jinja2.TemplateSyntaxError):
+        return WordingError(f"{path}, line {error.lineno}: {error.message}")
+    if isinstance(error, RecursionError):
+        return WordingError(f"{path}: is nested too deeply")
+    return WordingError(f"{path}: {error or type(error).__name__}")
 
 
 def _read_text(path: Path) -> str:
@@ -250,6 +318,7 @@ class Templates:
         wanted: the names that each template which is rendered may use.
         base: what stands in for templates and translations that are not in the folder; `None` if all must be there.
         words: further translations; those of the folder and of `base` win.
+        constant: names whose values seldom change and are immutable: what is said of them alone is kept.
 
     Attributes:
         words: translations of names, from `words.json` in the folder: what the filter `word` writes.
@@ -266,6 +335,7 @@ class Templates:
         *,
         base: Templates | None = None,
         words: Mapping[str, str] = MappingProxyType({}),
+        constant: Collection[str] = (),
     ) -> None:
         self.folder = folder
         self._base = base
@@ -274,6 +344,8 @@ class Templates:
             **(base.words if base is not None else {}),
             **read_words(folder),
         }
+        from llm_coop_envs.interface.constant_parts import ConstantParts
+
         environment = template_environment(folder, self.words)
         trees = read_templates(environment, folder)
         if base is not None:
@@ -286,9 +358,11 @@ class Templates:
         check_quotation(trees, folder)
         sources = {name: _read_text(folder / name) for name in trees}
         self._templates = {}
+        parts = ConstantParts(environment, constant)
         for name in allowed_names:
             with _explained(folder / name):
-                self._templates[name] = environment.from_string(_with_parts(name, sources))
+                tree = parts.split(environment.parse(_with_parts(name, sources)))
+                self._templates[name] = environment.from_string(tree)
         self._globals = dict(environment.globals)
 
     def render(self, name: str, values: Mapping[str, Any]) -> str:
@@ -307,13 +381,14 @@ class Templates:
             return self._base.render(name, values)
         # What Template.render does, without merging and listing Jinja's globals anew for every text.
         template = self._templates[name]
-        with _explained(self.folder / name):
-            context = Context(template.environment, {**self._globals, **values}, name, template.blocks)
+        context = Context(template.environment, {**self._globals, **values}, name, template.blocks)
+        try:
             text = "".join(template.root_render_func(context)).strip()
+        except Exception as error:
+            raise _explanation(self.folder / name, error) from error
         # What players wrote is quoted and has no line ends.
-        while "\n\n\n" in text:
-            text = text.replace("\n\n\n", "\n\n")
-        return text
+        pieces = text.split("\n\n\n")
+        return "\n\n".join([piece for part in pieces if (piece := part.lstrip("\n"))]) if len(pieces) > 1 else text
 
 
 def read_words(folder: Path) -> Mapping[str, str]:
@@ -345,17 +420,18 @@ class Wording:
     Args:
         folder: where `observation.jinja` and the templates it includes are.
         slot_names: the names a template may use.
+        constant: those that seldom change, see `Templates`.
 
     Raises:
         WordingError: as `Templates` do.
     """
 
-    def __init__(self, folder: Path, slot_names: Collection[str]) -> None:
+    def __init__(self, folder: Path, slot_names: Collection[str], constant: Collection[str] = ()) -> None:
         if not (folder / TEMPLATE).is_file():
             raise WordingError(
                 f"wording={str(folder)!r}: there is no file {TEMPLATE} in it; give a folder that has one"
             )
-        self._templates = Templates(folder, {TEMPLATE: slot_names})
+        self._templates = Templates(folder, {TEMPLATE: slot_names}, constant=constant)
 
     def render(self, slots: dict[str, Any]) -> str:
         """The text for one player.
@@ -374,13 +450,14 @@ def wording_names(home: Path) -> list[str]:
     return sorted(path.parent.name for path in (home / PROMPTS).glob(f"*/{TEMPLATE}"))
 
 
-def load_wording(name: str, home: Path, slot_names: frozenset[str]) -> Wording:
+def load_wording(name: str, home: Path, slot_names: frozenset[str], constant: frozenset[str] = frozenset()) -> Wording:
     """Load one of a scenario's own wordings, or a folder.
 
     Args:
         name: a name below `home/prompts`, or the path of a folder.
         home: the scenario's folder.
         slot_names: the names a template may use.
+        constant: those that seldom change, see `Templates`.
 
     Raises:
         WordingError: there is no such wording, or it is not complete.
@@ -388,21 +465,21 @@ def load_wording(name: str, home: Path, slot_names: frozenset[str]) -> Wording:
     """
     if not (home / PROMPTS / name / TEMPLATE).is_file() or name not in wording_names(home):
         check_folder("wording", Path(name).expanduser())
-    return _load_wording(name, home, slot_names)
+    return _load_wording(name, home, slot_names, constant)
 
 
 @functools.lru_cache(maxsize=64)
-def _load_wording(name: str, home: Path, slot_names: frozenset[str]) -> Wording:
+def _load_wording(name: str, home: Path, slot_names: frozenset[str], constant: frozenset[str]) -> Wording:
     shipped = wording_names(home)
     if name in shipped:
-        return Wording(home / PROMPTS / name, slot_names)
+        return Wording(home / PROMPTS / name, slot_names, constant)
     folder = Path(name).expanduser()
     if not folder.is_dir():
         raise WordingError(
             f"wording={name!r}: is neither one of {', '.join(shipped)} nor a folder that exists; "
             f"give one of those or a folder with {TEMPLATE}"
         )
-    return Wording(folder, slot_names)
+    return Wording(folder, slot_names, constant)
 
 
 @functools.cache

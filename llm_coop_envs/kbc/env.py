@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Mapping
-from itertools import count, repeat
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.interface.actions import Indices
 from llm_coop_envs.interface.hooks import Event, Over, Stage
 from llm_coop_envs.interface.question import Number
+from llm_coop_envs.interface.slots import blank_slots
 from llm_coop_envs.kbc.rules import Settled, settle
 from llm_coop_envs.kbc.settings import KBCSettings, tidy
 from llm_coop_envs.kbc.slots import KBCSlots, OwnRound, PastRound
@@ -68,6 +69,9 @@ class KBCEnv(ScenarioEnv):
     `None`).
 
     Arguments: those of `core.env.ScenarioEnv`, with the fields and presets of `KBCSettings`.
+
+    Version history:
+        v0: first version.
     """
 
     metadata: dict[str, Any] = {**ScenarioEnv.metadata, "name": "kbc_v0"}
@@ -158,6 +162,7 @@ class KBCEnv(ScenarioEnv):
         self._numbers: NDArray[Any] | None = None
         self._own: list[NDArray[Any]] = []
         self._own_columns: list[tuple[float, ...]] | None = None
+        self._told_past: dict[int, tuple[PastRound, ...]] = {}
         self._won_columns: list[tuple[float, ...]] = []
         self._targets: tuple[float, ...] = ()
         self._group_numbers: tuple[tuple[float, ...], ...] = ()
@@ -311,8 +316,7 @@ class KBCEnv(ScenarioEnv):
         repeated = settings.session == "repeated"
         talking = self.phase == TALK
         turns = 0 if self.over else settings.turns_before(self._made)
-        # A frozen dataclass's constructor sets its fields one by one, which is most of the time of this method.
-        slots = object.__new__(KBCSlots)
+        slots = blank_slots(KBCSlots)
         vars(slots).update(
             common,
             **self._fixed_slots,
@@ -338,26 +342,43 @@ class KBCEnv(ScenarioEnv):
         if not self._own:
             return ()
         settings, first = self.settings_of(index), self._made - len(self._targets) + 1
+        past: tuple[PastRound | OwnRound, ...]
+        if settings.information == OWN or self._noisy:
+            past = self._treated_past(index, settings.information == OWN, first)
+        else:
+            past = self._plain_past(index, first)
+        limit = settings.history if settings.memory is None else min(settings.history, settings.memory)
+        return past[max(0, len(past) - limit) :]
+
+    def _plain_past(self, index: int, first: int) -> tuple[PastRound, ...]:
+        """The rounds from `first` on as they were announced: those that were told before are the same objects."""
+        past = self._told_past.get(index, ())
+        start = max(first, past[-1].round + 1 if past else 0)
+        if start <= self._made:
+            groups = self._group_numbers or ((),) * len(self._targets)
+            new = [
+                PastRound(first + k, self._targets[k], tidy(self._own[k][index].item()), groups[k])
+                for k in range(start - first, len(self._targets))
+            ]
+            past = self._told_past[index] = (*past, *new)[-len(self._targets) :]
+        return past
+
+    def _treated_past(self, index: int, own_only: bool, first: int) -> tuple[PastRound | OwnRound, ...]:
+        """The rounds from `first` on of a player who learns of its own part alone, or observes with errors."""
         if self._own_columns is None:
             self._own_columns = _columns(self._own)
             if self._hides:
                 rewards = [self._settle(numbers, k).rewards for k, numbers in enumerate(self._own, first)]
                 self._won_columns = _columns(rewards)
         own, rounds = self._own_columns[index], count(first)
-        past: tuple[PastRound | OwnRound, ...]
-        if settings.information == OWN:
-            past = tuple(map(OwnRound, rounds, own, self._won_columns[index]))
-        elif self._noisy:
-            announced = zip(self._targets, *zip(*self._group_numbers, strict=True), strict=True)
-            past = tuple(
-                PastRound(number, observed[0], own[number - first], observed[1:])
-                for number, numbers in zip(rounds, announced, strict=False)
-                for observed in [self._observe_announcement(index, number, numbers)]
-            )
-        else:
-            past = tuple(map(PastRound, rounds, self._targets, own, self._group_numbers or repeat(())))
-        limit = settings.history if settings.memory is None else min(settings.history, settings.memory)
-        return past[max(0, len(past) - limit) :]
+        if own_only:
+            return tuple(map(OwnRound, rounds, own, self._won_columns[index]))
+        announced = zip(self._targets, *zip(*self._group_numbers, strict=True), strict=True)
+        return tuple(
+            PastRound(number, observed[0], own[number - first], observed[1:])
+            for number, numbers in zip(rounds, announced, strict=False)
+            for observed in [self._observe_announcement(index, number, numbers)]
+        )
 
     def _observe_announcement(self, index: int, number: int, announced: tuple[float, ...]) -> tuple[float, ...]:
         """Add a player's observation errors to the announced numbers of a round."""
@@ -388,6 +409,7 @@ class KBCEnv(ScenarioEnv):
     def _restore(self, data: Mapping[str, Any]) -> None:
         super()._restore(data)
         self._own_columns = None
+        self._told_past = {}
         if self._without is not None:
             self._set_participants(self.present_in(self.round))
 

@@ -12,13 +12,13 @@ import functools
 import json
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from llm_coop_envs.core.records import flagged_choices, of_type, start_of
+from llm_coop_envs.core.records import flagged_choices, forced_players, of_type, start_of
 from llm_coop_envs.core.scenario import Event, Measures, SettingsRange
 from llm_coop_envs.interface.question import Number
 from llm_coop_envs.kbc.reference import comparable, distances
@@ -135,7 +135,8 @@ def episode_metrics(events: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """
     settings = _settings(start_of(events))
     rounds = of_type(events, "round")
-    ends = [_decision(rounds[index], settings) for index in ((0, -1) if rounds else ())]
+    chosen = chosen_rounds(events)
+    ends = [_decision(chosen[index], settings) for index in ((0, -1) if chosen else ())]
     players = len(start_of(events)["agents"])
     paid = math.fsum(len(event["winners"]) * event["prize"] for event in rounds)
     row: dict[str, Any] = {
@@ -155,20 +156,29 @@ def without_flagged(events: Sequence[Event]) -> list[Event] | None:
 
     Target and prize stay, because they were made from all numbers.
     """
-    flagged = flagged_choices(events)
-    agents = start_of(events)["agents"]
-    unflagged: list[Event] = []
-    for event in events:
-        if event["type"] == "round" and (bad := flagged.get(event["round"])):
-            counted = [i for i, agent in enumerate(agents) if agent not in bad and event["choices"][i] is not None]
-            if not counted:
-                continue
-            # Winners are indices into `choices`: without player 0, winner 2 becomes winner 1.
-            new_indices = {i: new_index for new_index, i in enumerate(counted)}
-            winners = [new_indices[i] for i in event["winners"] if i in new_indices]
-            event = {**event, "choices": [event["choices"][i] for i in counted], "winners": winners}
-        unflagged.append(event)
+    unflagged = _without(events, flagged_choices(events))
     return unflagged if of_type(unflagged, "round") else None
+
+
+def chosen_rounds(events: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The settled decisions, without numbers that a study forces and without decisions of which nothing is left."""
+    forced = forced_players(events)
+    return of_type(_without(events, forced) if forced else events, "round")
+
+
+def _without(events: Sequence[Mapping[str, Any]], players: Mapping[int, Collection[str]]) -> list[dict[str, Any]]:
+    """Leave numbers out of their decisions, told whose in which round, and decisions without any other."""
+    agents = start_of(events)["agents"]
+    kept: list[Event] = []
+    for event in events:
+        if event["type"] == "round" and (bad := players.get(event["round"])):
+            numbers = zip(agents, event["choices"], strict=True)
+            choices = [None if agent in bad else number for agent, number in numbers]
+            if all(number is None for number in choices):
+                continue
+            event = {**event, "choices": choices, "winners": [i for i in event["winners"] if choices[i] is not None]}
+        kept.append(dict(event))
+    return kept
 
 
 def questions_by_agent(start: Mapping[str, Any]) -> dict[str, Number]:
@@ -215,6 +225,7 @@ def _players(settings: Mapping[str, Any]) -> Range:
     return Range(low=0.0, high=settings["players"], integer=True)
 
 
+_FORCED = ", without numbers that a study forces"
 # What the measures in `_ENDS` can be.
 _END_RANGES: Mapping[str, Range | SettingsRange] = {
     "mean": choice_range,
@@ -285,7 +296,11 @@ MEASURES = Measures(
         "players": "Players at the beginning of the contest, a count from 2.",
         "messages": "Messages that were sent in the episode, a count from 0.",
         "reward_mean": "What a player won in all, mean over all who began, in points from 0.",
-        **{f"{name}_{end}": f"{text}; {end} decision." for name, text in _ENDS.items() for end in ("first", "last")},
+        **{
+            f"{name}_{end}": f"{text}; {end} decision{_FORCED if name != 'target' else ''}."
+            for name, text in _ENDS.items()
+            for end in ("first", "last")
+        },
     },
     ranges={
         "decisions": COUNT,
@@ -305,5 +320,6 @@ MEASURES = Measures(
     words=WORDS,
     headline=("variance_last", "mean_last", "mean_first", "unanimous_last"),
     unflagged=without_flagged,
+    forced="Forced numbers are left out of the measures; means and targets that players see have them.",
     asked=questions_by_agent,
 )

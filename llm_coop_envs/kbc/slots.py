@@ -78,6 +78,12 @@ class KBCSlots(Slots):
             said of them.
     """
 
+    CONSTANT = Slots.CONSTANT | {
+        "players", "low", "high", "integer", "ratio", "offset", "winner_rule", "tolerance", "reward_rule", "unit",
+        "currency", "persona", "groups", "group", "repeated", "turns", "together", "audience", "hearers", "announces",
+        "announcers", "statistic", "opponents",
+    }  # fmt: skip
+
     over: bool
     players: int
     low: float

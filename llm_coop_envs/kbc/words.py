@@ -29,6 +29,7 @@ def _at(end: str, words: MeasureWords) -> MeasureWords:
 
 WORDS: Mapping[str, MeasureWords] = {
     **{f"{name}_{end}": _at(end, words) for name, words in _OF_A_DECISION.items() for end in ("first", "last")},
+    "players": MeasureWords(noun="the number of players"),
     "decisions": MeasureWords(noun="the number of decisions"),
     "messages": MeasureWords(noun="the number of messages"),
     "reward_mean": MeasureWords(

@@ -54,20 +54,25 @@ def count_courses(courses: Iterable[str]) -> int:
     return len(set(courses))
 
 
-def too_few_courses(title: str, courses: Sequence[str]) -> str:
-    """A sentence on an arm whose episodes are too often copies of each other; empty if they are not, or are few.
+def too_few_courses(*arms: tuple[str, Sequence[str]]) -> str:
+    """A sentence on arms whose episodes are too often copies of each other; empty if they are not, or are few.
 
     Args:
-        title: the arm's.
-        courses: the course of each of its episodes.
+        *arms: each arm's title, and the course of each of its episodes.
     """
-    distinct = count_courses(courses)
-    if distinct >= FEWEST_COURSES or len(courses) == distinct:
+    titles: dict[tuple[int, int], list[str]] = {}
+    for title, courses in arms:
+        distinct = count_courses(courses)
+        if distinct < FEWEST_COURSES and distinct < len(courses):
+            titles.setdefault((distinct, len(courses)), []).append(f"'{title}'")
+    sentences = [
+        f"{' and '.join(dict.fromkeys(alike))} {'has' if len(set(alike)) == 1 else 'each have'} {distinct} distinct "
+        f"{'course' if distinct == 1 else 'courses'} of play in {episodes} episodes"
+        for (distinct, episodes), alike in titles.items()
+    ]
+    if not sentences:
         return ""
-    return (
-        f"'{title}' has {distinct} distinct {'course' if distinct == 1 else 'courses'} of play in {len(courses)} "
-        f"episodes; with fewer than {FEWEST_COURSES} in an arm nothing is claimed"
-    )
+    return f"{', '.join(sentences)}; with fewer than {FEWEST_COURSES} in an arm nothing is claimed"
 
 
 def _rounded(choice: Any) -> Any:

@@ -261,13 +261,17 @@ def _one_against_rest(table: NDArray[np.float64], k: int) -> NDArray[np.float64]
     return np.array([[both, first], [second, table.sum() - both - first - second]])
 
 
-def joint_round_share(statements: Iterable[Statement], kinds: Iterable[str | None]) -> float:
-    """Return the share of rounds with talk in which two players or more propose or accept something, 0 to 1."""
+def joint_round_share(spoken: Iterable[tuple[int, str, str | None]]) -> float:
+    """Return the share of rounds with talk in which two players or more propose or accept something, 0 to 1.
+
+    Args:
+        spoken: The round, the speaker and the kind of each message.
+    """
     speakers_by_round: dict[int, set[str]] = {}
-    for statement, kind in zip(statements, kinds, strict=True):
-        speakers = speakers_by_round.setdefault(statement.round, set())
+    for round_, speaker, kind in spoken:
+        speakers = speakers_by_round.setdefault(round_, set())
         if kind in (PROPOSED, ACCEPTED):
-            speakers.add(statement.speaker)
+            speakers.add(speaker)
     if not speakers_by_round:
         return 0.0
     return sum(len(speakers) > 1 for speakers in speakers_by_round.values()) / len(speakers_by_round)

@@ -21,6 +21,7 @@ from llm_coop_envs.core.policy import PolicyLike
 from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.core.scenario import Event, Row
 from llm_coop_envs.policies.branching import Branching
+from llm_coop_envs.util.children import safe_path
 from llm_coop_envs.util.references import load
 from llm_coop_envs.util.waiting import run_through
 
@@ -174,7 +175,7 @@ def score_worlds(
     if workers == 1:
         parts = [score_world(*task) for task in tasks]
     else:
-        with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
+        with safe_path(), ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
             parts = list(pool.map(score_world, *zip(*tasks, strict=True)))
     scores: dict[str, dict[str, Floats]] = {}
     for name in episodes:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.interface.moves import Parts, Several, Shares, describe_move
@@ -27,8 +26,8 @@ from llm_coop_envs.mechanisms.settings import (
     VOTE,
     MechanismSettings,
 )
-from llm_coop_envs.mechanisms.stage_game import StageGame, Terms
-from llm_coop_envs.treatments.changes import check_patterns, fits_any
+from llm_coop_envs.mechanisms.stage_game import ABOVE, StageGame, Terms
+from llm_coop_envs.treatments.changes import EVERYONE, fits_any
 from llm_coop_envs.util.packing import pack_value, unpack_value
 
 #: The most players whose mediator can be described: one choice for every number of delegates.
@@ -48,47 +47,51 @@ class Proposal(Parts):
 
 
 class Institution:
-    """The elections of an episode.
+    """The elections of those who play with each other, by their places in the game.
 
     Args:
         settings: the mechanism, which has elections.
         game: a round of the scenario.
-        names: the players' names.
+        names: their names.
         stated: whether players state probabilities rather than choose.
 
     Attributes:
         settings: as given.
         game: as given.
-        proposals: the terms that were proposed, by player, in the order of players.
+        names: as given, or of others who have taken their places since.
+        questions: what each phase asks at most.
+        proposals: the terms that were proposed, by place, in order.
         elected: whose proposal was elected; `None` before the election, and if nobody's was.
         signers: who has signed the elected contract.
         delegates: who delegates in this round.
     """
 
-    _kept = ("proposals", "elected", "signers", "delegates", "_queue")
+    _kept = ("proposals", "elected", "signers", "delegates")
 
     def __init__(self, settings: MechanismSettings, game: StageGame, names: Sequence[str], *, stated: bool) -> None:
         self.settings, self.game, self.names = settings, game, list(names)
         if len(names) > MOST_PLAYERS or len(names) != game.players:
             raise SettingsError("mechanism", settings.kind, f"is for 2 to {MOST_PLAYERS} players, all in one game")
-        for who in ("proposers", "voters"):
-            check_patterns(f"mechanism.{who}", getattr(settings, who), names)
-        self._proposers = [i for i, name in enumerate(names) if fits_any(name, settings.proposers)]
-        self._voters = [i for i, name in enumerate(names) if fits_any(name, settings.voters)]
         self._stated = stated
         self.questions = self._ask()
         self.clear()
 
     def _ask(self) -> dict[str, Question]:
-        """What each phase asks."""
-        candidates = tuple(Option(choice=i, name=self.names[i]) for i in self._proposers)
-        vote = Several(name="approved", options=candidates)
+        """What each phase asks at most."""
+        vote = self._ballot(range(len(self.names)))
         if self.settings.kind == CONTRACTING:
             sign = Options(name="answer", options=_options("do not sign", "sign"))
             return {PROPOSE: self._ask_contract(), VOTE: vote, SIGN: sign}
         own = _options("choose yourself", "delegate")
         delegate = Shares(options=own) if self._stated else Options(name="answer", options=own)
         return {PROPOSE: self._ask_mediator(), VOTE: vote, DELEGATE: delegate}
+
+    def _ballot(self, candidates: Iterable[int]) -> Several:
+        return Several(name="approved", options=tuple(Option(choice=i, name=self.names[i]) for i in candidates))
+
+    def question(self, phase: str) -> Question:
+        """What a phase asks now."""
+        return self._ballot(self.proposals) if phase == VOTE else self.questions[phase]
 
     def _ask_mediator(self) -> Proposal:
         game, counts = self.game, [f"with_{count}" for count in range(1, self.game.players + 1)]
@@ -106,10 +109,11 @@ class Institution:
             whole = int(purse)
             payments = tuple(Number(name=name, low=-whole, high=whole, integer=True) for name in game.actions)
             return Proposal(parts=payments, idle=tuple((name, 0) for name in game.actions))
-        below = Number(name="below", low=game.amounts[0], high=game.amounts[-1])
+        limit = Number(name=game.limit, low=game.amounts[0], high=game.amounts[-1])
         step = min(high - low for low, high in pairwise(game.amounts))
         rate = Number(name="rate", low=0.0, high=purse / step)
-        return Proposal(parts=(below, rate), idle=(("below", game.amounts[0]), ("rate", 0.0)))
+        idle = game.amounts[-1 if game.limit == ABOVE else 0]
+        return Proposal(parts=(limit, rate), idle=((game.limit, idle), ("rate", 0.0)))
 
     @cached_property
     def purse(self) -> float:
@@ -131,7 +135,7 @@ class Institution:
             return tuple(float(game.amounts.index(value) if game.amounts else value) for value in values)
         if not game.amounts:
             return tuple(float(proposal[name]) for name in game.actions)
-        owed = [proposal["rate"] * max(0.0, proposal["below"] - amount) for amount in game.amounts]
+        owed = [proposal["rate"] * units for units in game.units_beyond(proposal[game.limit])]
         return tuple(-min(payment, self.purse) for payment in owed)
 
     def clear(self) -> None:
@@ -140,38 +144,34 @@ class Institution:
         self.elected: int | None = None
         self.signers: list[int] = []
         self.delegates: list[int] = []
-        self._queue: list[str] = []
 
-    def open_round(self, number: int) -> None:
-        """Say which phases come before the act phase of a round, counted from 0."""
-        self.delegates = []
-        period = self.settings.period
-        is_due = number == 0 or (period and number % period == 0)
-        self._queue = [*((PROPOSE, VOTE, SIGN) if is_due else ()), DELEGATE]
+    def open_round(self, names: Sequence[str]) -> None:
+        """Begin a round of players of these names, in which nobody delegates yet."""
+        self.names, self.delegates = list(names), []
 
-    def next_phase(self) -> tuple[str, list[int]] | None:
-        """The next phase before the act phase, and who is on turn in it; `None` if there is none."""
-        while self._queue:
-            phase = self._queue.pop(0)
-            if phase in self.questions and (self.elected is not None or phase in (PROPOSE, VOTE)):
-                everyone = list(range(len(self.names)))
-                return phase, {PROPOSE: self._proposers, VOTE: self._voters}.get(phase, everyone)
-        return None
-
-    def take(self, phase: str, who: Sequence[int], moves: NDArray[Any], rng: np.random.Generator) -> dict[str, Any]:
-        """Take what players submit in one of the phases; return what its event says of the outcome."""
+    def asked_in(self, phase: str) -> list[int]:
+        """Who is on turn in a phase."""
         if phase == PROPOSE:
-            self.proposals, self.elected, self.signers = dict(zip(who, moves.tolist(), strict=True)), None, []
+            self.proposals, self.elected, self.signers = {}, None, []
+        if self.elected is None and (phase not in (PROPOSE, VOTE) or (phase == VOTE and not self.proposals)):
+            return []
+        patterns = {PROPOSE: self.settings.proposers, VOTE: self.settings.voters}.get(phase, (EVERYONE,))
+        return [place for place, name in enumerate(self.names) if fits_any(name, patterns)]
+
+    def take(self, phase: str, moves: Mapping[int, Any], rng: np.random.Generator) -> dict[str, Any]:
+        """Take what players submit in a phase, by place; return what its event says of the outcome."""
+        if phase == PROPOSE:
+            self.proposals = dict(moves)
             return {}
         if phase == VOTE:
-            counts = [sum(i in approved for approved in moves.tolist()) for i in self._proposers]
-            self.elected = self._winner(counts, len(who), rng)
+            counts = [sum(i in approved for approved in moves.values()) for i in self.proposals]
+            self.elected = self._winner(counts, len(moves), rng)
             if self.elected is None:
                 return {"elected": None, "approvals": counts}
             terms = self.proposals[self.elected]
             words = describe_move(self.questions[PROPOSE], terms)
             return {"elected": self.names[self.elected], "approvals": counts, "terms": terms, "words": words}
-        chosen = [i for i, move in zip(who, moves.tolist(), strict=True) if move]
+        chosen = [place for place, move in moves.items() if move]
         if phase == SIGN:
             self.signers = chosen
             return {"signed": [self.names[i] for i in chosen], "binding": self.is_binding}
@@ -181,7 +181,7 @@ class Institution:
     def _winner(self, counts: Sequence[int], voters: int, rng: np.random.Generator) -> int | None:
         settings = self.settings
         needed = {APPROVAL: 0, MAJORITY: voters // 2 + 1}.get(settings.vote, voters)
-        best = [i for i, count in zip(self._proposers, counts, strict=True) if count == max(counts)]
+        best = [i for i, count in zip(self.proposals, counts, strict=True) if count == max(counts)]
         if max(counts) < needed or (len(best) > 1 and settings.ties == NOBODY):
             return None
         return int(rng.choice(best)) if settings.ties == DRAWN else best[0]
@@ -195,6 +195,12 @@ class Institution:
     def elected_terms(self) -> Terms | None:
         """The mediator or the contract that was elected."""
         return None if self.elected is None else self.terms(self.proposals[self.elected])
+
+    @property
+    def delegated_choice(self) -> int:
+        """What the mediator chooses for all who delegate."""
+        assert self.elected_terms is not None, "there is somebody to delegate to"
+        return int(self.elected_terms[len(self.delegates) - 1])
 
     def get_state(self) -> dict[str, Any]:
         """Everything, as plain data."""

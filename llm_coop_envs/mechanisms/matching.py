@@ -32,7 +32,7 @@ def check_groups(players: int, size: int, matching: str) -> None:
         raise SettingsError("matching", matching, f"goes round pairs, not groups of {size}; take {RANDOM}")
 
 
-def match_players(players: int, size: int, matching: str, round_: int, rng: np.random.Generator) -> Groups:
+def match_players(players: int, size: int, matching: str, round_: int, rng: np.random.Generator | None) -> Groups:
     """The groups of a round, each in the order of the places in its game.
 
     Example: 4 players go round in pairs as (0, 3) (1, 2), then (0, 2) (3, 1), then (0, 1) (2, 3); with `random` who is
@@ -43,10 +43,11 @@ def match_players(players: int, size: int, matching: str, round_: int, rng: np.r
         size: how many play with each other.
         matching: one of `MATCHINGS`.
         round_: the number of the round, from 0.
-        rng: draws the groups of `random`.
+        rng: draws the groups of `random`; others need none.
     """
     order = list(range(players))
     if matching == RANDOM:
+        assert rng is not None, "groups are drawn"
         order = rng.permutation(players).tolist()
     elif matching == ROUND_ROBIN:
         turn = round_ % (players - 1)

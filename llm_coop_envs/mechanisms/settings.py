@@ -105,6 +105,11 @@ class MechanismSettings(Settings):
         return {name: value for name, value in super().to_json().items() if value != defaults[name]}
 
     @property
+    def is_played_again(self) -> bool:
+        """Whether it says how often the game is played."""
+        return "rounds" in USES[self.kind]
+
+    @property
     def is_elected(self) -> bool:
         """Whether there are proposals, a vote, and phases for them."""
         return self.kind in (MEDIATION, CONTRACTING)

@@ -25,6 +25,8 @@ MOST_PROFILES = 100_000
 #: Differences in payoffs that are rounding alone.
 ROUNDING = 1e-9
 _RATE_DECIMALS = 4
+#: What a contract on amounts costs: each unit below an amount, or above it.
+BELOW, ABOVE = "below", "above"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +48,16 @@ class StageGame:
     competitive: int
     worth: Callable[[Sequence[int]], Sequence[float]] = field(compare=False)
     amounts: tuple[float, ...] = ()
+
+    @property
+    def limit(self) -> str:
+        """Whether a contract costs units below an amount, such as a price, or above it, as where less is better."""
+        return ABOVE if self.amounts[self.cooperative] < self.amounts[self.competitive] else BELOW
+
+    def units_beyond(self, amount: float) -> list[float]:
+        """How far each choice lies beyond an amount, on the side that a contract costs."""
+        sign = 1 if self.limit == ABOVE else -1
+        return [max(0.0, sign * (own - amount)) for own in self.amounts]
 
     @cached_property
     def stake(self) -> float:
@@ -149,7 +161,7 @@ def right_contract(game: StageGame) -> dict[str, float]:
     """The smallest contract, as it is proposed, under which to cooperate is dominant.
 
     Each action costs more than anybody can gain by it, whatever the others do: in the prisoner's dilemma 2, because to
-    defect earns 1 more. Where actions are amounts, each unit below the cooperative one costs as much.
+    defect earns 1 more. Where actions are amounts, each unit beyond the cooperative one costs as much.
     """
     gains = np.zeros(len(game.actions))
     for player in range(game.players):
@@ -160,7 +172,6 @@ def right_contract(game: StageGame) -> dict[str, float]:
             name: -float(math.floor(gain + ROUNDING) + 1) if action != game.cooperative else 0.0
             for action, (name, gain) in enumerate(zip(game.actions, gains.tolist(), strict=True))
         }
-    best = game.amounts[game.cooperative]
-    rates = [gain / (best - amount) for gain, amount in zip(gains.tolist(), game.amounts, strict=True) if amount < best]
-    step = 10**_RATE_DECIMALS
-    return {"below": best, "rate": (math.floor(max(rates, default=0.0) * step) + 1) / step}
+    best, step = game.amounts[game.cooperative], 10**_RATE_DECIMALS
+    rates = [gain / units for gain, units in zip(gains.tolist(), game.units_beyond(best), strict=True) if units]
+    return {game.limit: best, "rate": (math.floor(max(rates, default=0.0) * step) + 1) / step}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import json
 import subprocess
-import sys
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -22,6 +21,7 @@ from llm_coop_envs.render.scenes.from_events import frames
 from llm_coop_envs.render.scenes.on_page import face_of
 from llm_coop_envs.runs.control import ask
 from llm_coop_envs.runs.folder import Run, open_run
+from llm_coop_envs.util.children import module_command
 from llm_coop_envs.util.fastjson import loads
 
 _MOST_LIVE = 50_000
@@ -282,7 +282,7 @@ class Episodes:
         with self._lock:
             busy = self._busy.get(key)
             if busy is None:
-                command = [sys.executable, "-m", "llm_coop_envs.page.index", str(run.folder)]
+                command = module_command("llm_coop_envs.page.index", str(run.folder))
                 busy = self._busy[key] = subprocess.Popen(
                     command + ([episode] if episode else []), stderr=subprocess.PIPE, stdin=subprocess.DEVNULL
                 )

@@ -10,6 +10,7 @@ import os
 import socket
 import time
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from llm_coop_envs.runs import control
 from llm_coop_envs.runs.branch import BRANCH
 from llm_coop_envs.runs.failures import summarise_failures
 from llm_coop_envs.runs.folder import Run, open_run
+from llm_coop_envs.runs.session_ends import find_unended
 from llm_coop_envs.storage.files import read_json
 from llm_coop_envs.storage.folder import COMPLETE, INTERRUPTED, MANIFEST, RUNNING
 from llm_coop_envs.util.keys import scrub
@@ -165,6 +167,7 @@ class KnownRuns:
         if origin is not None:
             names = {path.resolve(): other for other, path in self.folders().items()}
             branch = {"at": origin["at"], "run": names.get(Path(origin["run"])), "of": Path(origin["run"]).name}
+        unended = find_unended(run, self.live_of(run.folder))
         return {
             **self.summary(name),
             "found": conditions,
@@ -174,12 +177,13 @@ class KnownRuns:
                 {
                     "started": session["started"],
                     "ended": session["ended"],
+                    "unended": asdict(unended[number]) if number in unended else None,
                     "command": scrub(session.get("command") or ""),
                     "workers": session.get("workers"),
                     "part": session.get("asking", {}).get("part"),
                     "why": scrub(str((session.get("asked") or {}).get("why") or "")),
                 }
-                for session in run.manifest["sessions"][-50:]
+                for number, session in [*enumerate(run.manifest["sessions"])][-50:]
             ],
             "parts": _parts(run.folder),
             "mixed": [*run.program_changes(), *filter(None, [scrub(summarise_failures(run))])],

@@ -124,6 +124,7 @@ def summarise(condition: Condition, measure: str, rows: Iterable[Row]) -> dict[s
         "low": interval.low,
         "high": interval.high,
         "n": interval.n,
+        "name": measured.words_for(measure, condition.settings).brief.removeprefix("the "),
         "about": measured.define(measure),
         "values": [float(value) for value in values[::every]],
     }

@@ -69,14 +69,14 @@ def _add_up(counted: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[str, Any]:
     counters = list(counted)
     # A session's counter of what may have been paid in vain goes on from that of the same part's session before.
     in_vain: dict[str, float] = {}
-    for part, one in counters:
-        in_vain[part] = max(in_vain.get(part, 0.0), one.get("maybe_cost") or 0.0)
+    for part, counts in counters:
+        in_vain[part] = max(in_vain.get(part, 0.0), counts.get("maybe_cost") or 0.0)
     return {
         "used": {
-            **{name: sum(one.get(name) or 0 for _, one in counters) for name in _COUNTED},
-            "cost": math.fsum(one.get("cost") or 0 for _, one in counters),
+            **{name: sum(counts.get(name) or 0 for _, counts in counters) for name in _COUNTED},
+            "cost": math.fsum(counts.get("cost") or 0 for _, counts in counters),
             "maybe_cost": math.fsum(in_vain.values()),
         },
-        "errors": sum(sum((one.get("errors") or {}).values()) for _, one in counters),
-        "calls": sum(one.get("calls") or 0 for _, one in counters),
+        "errors": sum(sum((counts.get("errors") or {}).values()) for _, counts in counters),
+        "calls": sum(counts.get("calls") or 0 for _, counts in counters),
     }

@@ -11,6 +11,7 @@ from llm_coop_envs.core.scenario import Row
 from llm_coop_envs.reports.page_parts import NOTHING, Cell, ReportTable, TableRow, count_text
 from llm_coop_envs.runs.branch import BRANCH
 from llm_coop_envs.runs.folder import Run
+from llm_coop_envs.runs.session_ends import find_unended
 from llm_coop_envs.runs.tables import EpisodeTables
 from llm_coop_envs.studies.conditions import Condition
 from llm_coop_envs.util.invalid import INVALID_ABOVE, passes, share_text, why_invalid
@@ -231,8 +232,8 @@ def _prompts_table(run: Run) -> ReportTable:
 
 def _sessions_table(run: Run) -> ReportTable:
     rows = []
-    has_unended = False
-    for session in run.manifest["sessions"]:
+    unended = find_unended(run)
+    for number, session in enumerate(run.manifest["sessions"]):
         asking = session.get("asking")
         if asking is None:
             continue
@@ -242,9 +243,10 @@ def _sessions_table(run: Run) -> ReportTable:
         servers = f"replay of {asking['replay']}" if asking["replay"] else servers
         if counters is None:
             # A session writes its counters at its end, and only if it asked something.
-            reason = "did not end" if session["ended"] is None else "asked nothing"
-            has_unended = has_unended or session["ended"] is None
-            rows.append(TableRow(name=session["started"], below=servers, cells=[Cell(text=reason), *[NOTHING] * 5]))
+            cell = Cell(text="asked nothing")
+            if number in unended:
+                cell = Cell(text=unended[number].how, below=f"last seen {unended[number].seen or 'at its beginning'}")
+            rows.append(TableRow(name=session["started"], below=servers, cells=[cell, *[NOTHING] * 5]))
             continue
         errors = ", ".join(f"{count} {kind.replace('_', ' ')}" for kind, count in counters["errors"].items())
         in_vain = f"up to ${counters['maybe_cost']:.4f} in vain" if counters["maybe_cost"] else ""
@@ -266,7 +268,7 @@ def _sessions_table(run: Run) -> ReportTable:
         title="Sessions",
         head=["begun", "calls", "answers", "from journal or cache", "repeated", "tokens", "cost"],
         rows=rows,
-        notes=["A session that did not end was killed, or goes on; its answers are in the journal all the same."]
-        if has_unended
+        notes=["A session that was killed wrote no numbers; its answers are in the journal all the same."]
+        if unended
         else [],
     )

@@ -16,7 +16,6 @@ from llm_coop_envs.errors import RunError
 from llm_coop_envs.render.charts.style import need_matplotlib, plotted
 from llm_coop_envs.reports.answer_parts import SCRIPTED, Answer
 from llm_coop_envs.reports.answers import AnswersSection
-from llm_coop_envs.reports.citation import Paper, entries
 from llm_coop_envs.reports.contrast_tables import contrast_tables
 from llm_coop_envs.reports.contrasts import Contrast, compare_arms
 from llm_coop_envs.reports.data import Filed, data_files, episode_rows, file_tables, run_versions
@@ -40,6 +39,7 @@ from llm_coop_envs.reports.section import Drawing, ScenarioSection
 from llm_coop_envs.reports.small_picture import picture_alone, small_picture
 from llm_coop_envs.reports.tournament import read_tournament, tournament_drawings, tournament_tables
 from llm_coop_envs.runs.branch import BRANCH
+from llm_coop_envs.runs.citation import Paper, entries
 from llm_coop_envs.runs.failures import count_there
 from llm_coop_envs.runs.folder import STUDY, Run, open_run
 from llm_coop_envs.storage.files import write_whole
@@ -245,6 +245,8 @@ def _render_page(
         more=more,
         pictures=[small_picture(answer) for answer in texts["headline"]],
         marked=any(arm.published for answer in texts["headline"] for arm in answer.arms),
+        joined=any(answer.paired for answer in texts["headline"]),
+        tournament=any(answer.finding == "tournament" for answer in texts["headline"]),
         clustered=any(condition.cluster for condition in run.conditions),
         played_text=f"{count_text(len(run.conditions), 'condition')}, {count_text(len(run.finished()), 'episode')}",
         contents={section.scenario.name: _contents(section, drawings, tables) for section in sections},

@@ -28,7 +28,7 @@ def family_note(family: Sequence[Contrast]) -> str:
     tests = family_tests(family)
     name, primary = family[0].first.condition.family, family[0].primary
     note = f"'p, Holm' is adjusted (Holm 1979) for the {count_text(len(tests), 'test')} of " + (
-        f"the study's {primary.describe()}"
+        f"the study's {primary.describe(family[0].name_of)}"
         if primary
         else f"the family '{name}', which the study names."
         if name
@@ -57,21 +57,24 @@ def contrast_text(contrast: Contrast, family: Sequence[Contrast]) -> str:
     if underpowered:
         findings = ["few" if finding == "unclear" else finding for finding in findings]
     sentences = [
-        f"{test.measure} is {finding} ({comparison_text(test, p)})"
+        f"{contrast.name_of(test.measure)} is {finding} ({comparison_text(test, p)})"
         for test, finding, p in zip(contrast.comparisons, findings, contrast.adjusted, strict=True)
         if finding in ("higher", "lower") and p is not None and test.measure not in contrast.twins
     ]
 
     def measures_with(finding: str) -> list[str]:
         return [
-            test.measure
+            contrast.name_of(test.measure)
             for test, other in zip(contrast.comparisons, findings, strict=True)
             if other == finding and test.interval is not None and test.measure not in contrast.twins
         ]
 
     if copied := measures_with("copies"):
-        sentences.append(f"nothing can be said of {_and(copied)}: {_copies_text(contrast)}")
-    sentences += [f"{twin} equals {name} in every episode" for twin, name in contrast.twins.items()]
+        sentences.append(f"nothing can be said of {_and(copied)}: {copies_text(contrast)}")
+    sentences += [
+        f"{contrast.name_of(twin)} equals {contrast.name_of(name)} in every episode"
+        for twin, name in contrast.twins.items()
+    ]
 
     if same := measures_with("same"):
         sentences.append(f"{_and(same)} {'is' if len(same) == 1 else 'are'} the same in every pair")
@@ -83,18 +86,16 @@ def contrast_text(contrast: Contrast, family: Sequence[Contrast]) -> str:
         sentences.append(f"nothing can be said of {_and(few)}: {fewest}{among}")
     if explored := measures_with("explored"):
         sentences.append(f"{_and(explored)} {'is' if len(explored) == 1 else 'are'} shown without a claim")
-    if empty := [test.measure for test in contrast.comparisons if test.interval is None]:
+    if empty := [contrast.name_of(test.measure) for test in contrast.comparisons if test.interval is None]:
         sentences.append(f"no pair has a value of {_and(empty)} in both")
     if not sentences:
         return "Nothing can be said: no measure is in both."
     return f"{contrast.second.condition.title} against {contrast.first.condition.title}: {'; '.join(sentences)}."
 
 
-def _copies_text(contrast: Contrast) -> str:
+def copies_text(contrast: Contrast) -> str:
     """Say of which arms the episodes are copies."""
-    arms = (contrast.first, contrast.second)
-    sentences = [too_few_courses(arm.condition.title, arm.courses) for arm in arms]
-    return "; ".join(dict.fromkeys(filter(None, sentences)))
+    return too_few_courses(*((arm.condition.title, arm.courses) for arm in (contrast.first, contrast.second)))
 
 
 def cluster_note(contrast: Contrast) -> str:
@@ -120,7 +121,7 @@ def comparison_text(test: Comparison, adjusted: float, unit: str = "episodes") -
         f"95 % interval {difference.below}{beyond_zero(test, adjusted)}" if difference.below != "always" else "always",
     ]
     if test.effect is not None:
-        parts.append(f"{'d_z' if test.paired else 'g'} {effect.text}, {effect.below}")
+        parts.append(f"effect size {effect.text}, {effect.below}")
     parts.append(f"{test.episodes} {'pairs' if test.paired else f'{unit}, unpaired'}")
     parts.append(f"p {p_text(test.p)}, Holm {p_text(adjusted)}, smallest possible {p_text(test.smallest_p)}")
     return "; ".join(parts)
@@ -192,8 +193,7 @@ def arms_note(first: PlayedCondition[Any], second: PlayedCondition[Any]) -> str:
         begins = min((when.from_round for arm in (first, second) for when, _ in arm.condition.schedule), default=0)
         same = _agree(first, second, begins)
         until = _until_text(first, second, begins) if same else parted if same is False else ""
-        forced = " What is forced counts in the measures of those rounds." if "forced (" in changes[0] else ""
-        return f"The two differ in nothing but this: {changes[0]}.{until}{forced}"
+        return f"The two differ in nothing but this: {changes[0]}.{until}"
     names += changes
     if first_seats != second_seats:
         names.append("who plays")
@@ -205,13 +205,18 @@ def arms_note(first: PlayedCondition[Any], second: PlayedCondition[Any]) -> str:
         return "The two differ in nothing but who plays: same settings and seeds."
     if len(names) == 1:
         if _agree(first, second):
-            return f"The two differ in nothing but {names[0]}: same players and seeds, and nature drew the same."
+            limit = "" if _purposes(first) == _purposes(second) else " of what it drew in both"
+            drawn = f"same players and seeds, and nature drew the same{limit}"
+            return f"The two differ in nothing but {names[0]}: {drawn}."
         return f"The two are set alike but for {names[0]}: same players and seeds.{parted}"
     return f"The two differ in: {', '.join(names)}. The difference is that of all of these together."
 
 
 def _until_text(first: PlayedCondition[Any], second: PlayedCondition[Any], begins: int) -> str:
-    """Say in how many pairs the same was chosen and said before the round in which a change begins."""
+    """Say in how many pairs the same was chosen and said before the round in which a change begins, if it does."""
+    changed = [arm for arm in (first, second) if arm.condition.schedule]
+    if max((number for arm in changed for course in arm.by_round for number in course), default=begins) < begins:
+        return " No episode lasted until then, so that nothing ever changed."
     courses = [
         {
             seed: {number: course for number, course in by_round.items() if number < begins}
@@ -220,10 +225,17 @@ def _until_text(first: PlayedCondition[Any], second: PlayedCondition[Any], begin
         for arm in (first, second)
     ]
     shared = courses[0].keys() & courses[1].keys()
+    if not any(courses[0][seed] or courses[1][seed] for seed in shared):
+        return ""
     alike = sum(courses[0][seed] == courses[1][seed] for seed in shared)
     if alike == len(shared):
         return " Until then they are the same, seed by seed."
     return f" Until then they are set alike; in {alike} of {len(shared)} pairs the same was chosen and said."
+
+
+def _purposes(arm: PlayedCondition[Any]) -> set[str]:
+    """What nature drew for in an arm."""
+    return {purpose for drawn in arm.nature if drawn is not None for _, purpose in drawn}
 
 
 def find_partings(

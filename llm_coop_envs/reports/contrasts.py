@@ -50,6 +50,10 @@ class Contrast:
         """The names of the two conditions."""
         return self.first.condition.name, self.second.condition.name
 
+    def name_of(self, measure: str) -> str:
+        """How sentences, axes and lists call a measure."""
+        return self.section.scenario.measured.words_for(measure, self.second.condition.settings).brief
+
     @property
     def tests(self) -> list[Comparison]:
         """The tests of the family; of measures that are equal in every episode the first one alone."""

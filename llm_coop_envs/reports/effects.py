@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections.abc import Sequence
 from typing import Any
@@ -135,9 +134,8 @@ def _mean_curve(interval: Interval | None, at: float, color: str) -> list[Curve]
 
 def _axis_text(contrast: Contrast, measure: str) -> str:
     """A measure in words, without what its words say in brackets."""
-    noun = contrast.section.scenario.measured.words_for(measure, contrast.second.condition.settings).noun
-    words = re.sub(r" *\([^)]*\)", "", noun).removeprefix("the ")
-    return words if is_in_column() else textwrap.fill(words, _AXIS)  # a column breaks lines by its own measure
+    label = contrast.name_of(measure).removeprefix("the ")
+    return label if is_in_column() else textwrap.fill(label, _AXIS)  # a column breaks lines by its own measure
 
 
 def _short_names(arms: Sequence[PlayedCondition[Any]], across: int) -> list[str]:

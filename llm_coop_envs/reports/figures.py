@@ -111,7 +111,9 @@ def draw_figures(
         if form not in FORMATS:
             raise SettingsError("format", form, f"is no format; known are {', '.join(FORMATS)}")
     if conditions not in ARRANGEMENTS:
-        raise SettingsError("conditions", conditions, f"must be {' or '.join(ARRANGEMENTS)}")
+        raise SettingsError(
+            "conditions", conditions, f"must be {' or '.join(ARRANGEMENTS)}; --arm NAME draws some of them"
+        )
     inches = read_width(width) if width else None
     need_matplotlib()
     folder = Path(folder)

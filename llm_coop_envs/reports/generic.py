@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
 
 import numpy as np
@@ -24,6 +25,7 @@ from llm_coop_envs.reports.section import (
 from llm_coop_envs.runs.tables import EpisodeTables
 
 MOST_COLUMNS = 4
+_AXIS = 26  # letters of a line beside an axis
 _NO_COLUMN = ("condition", "seed", "round")
 
 
@@ -78,12 +80,13 @@ class GenericSection(ScenarioSection[list[Row]]):
         panels = [marked(panel, self.conditions) for panel in unmarked if panel.curves]
         if not panels:
             raise NotDrawn(f"the rounds of {self.scenario.name} have no numbers that every episode has")
+        shown = " ".join(", ".join(panel.y_label for panel in panels).split())
         return [
             Drawing(
                 name=f"{self.scenario.name}_rounds",
-                caption=f"By round: {', '.join(panel.title for panel in panels)}, as far as every episode of a "
+                caption=f"By round: {shown}, as far as every episode of a "
                 f"condition has the round. {spread_text(self.conditions)}{marks_text(self.conditions)}",
-                alt=f"Line charts: {', '.join(panel.title for panel in panels)} by round, one line for each condition.",
+                alt=f"Line charts: {shown} by round, one line for each condition.",
                 figure=draw_panels([panels[i : i + 2] for i in range(0, len(panels), 2)], size=(3.7, 2.7)),
             )
         ]
@@ -93,7 +96,7 @@ class GenericSection(ScenarioSection[list[Row]]):
         name = self._columns()[0]
         values = _by_round(arm.episodes[number], name)
         curve = Curve(label=f"here, {arm.who}", x=list(values), y=list(values.values()), marked=True)
-        return Panel(title="", x_label="round", y_label=name, curves=[curve], x_ticks=_ticks([arm]))
+        return Panel(title="", x_label="round", y_label=self._name(arm, name), curves=[curve], x_ticks=_ticks([arm]))
 
     def overview_panel(self, conditions: Sequence[PlayedCondition[list[Row]]], temperature: float) -> Panel:
         """The first measure of some conditions by round."""
@@ -124,7 +127,13 @@ class GenericSection(ScenarioSection[list[Row]]):
                 table = arm.per_unit_rows(np.array([[values[number] for number in shared] for values in by_round]))
                 within = self.range_of(name, arm)
                 curves += mean_curves(arm.label, shared, table, arm.color, within, marked=len(shared) == 1)
-        return Panel(title=name, x_label="round", y_label=name, curves=curves, x_ticks=_ticks(conditions))
+        label = self._name(conditions[0], name)
+        return Panel(title="", x_label="round", y_label=label, curves=curves, x_ticks=_ticks(conditions))
+
+    def _name(self, arm: PlayedCondition[list[Row]], name: str) -> str:
+        """How a chart calls a column."""
+        label = self.scenario.measured.words_for(name, arm.condition.settings).brief.removeprefix("the ")
+        return textwrap.fill(label, _AXIS)
 
 
 def _ticks(conditions: Sequence[PlayedCondition[list[Row]]]) -> list[int] | None:

@@ -11,10 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from llm_coop_envs.errors import MissingExtra, RunError
-from llm_coop_envs.measures.courses import too_few_courses
 from llm_coop_envs.reports.answer_parts import SCRIPTED, Answer, ArmValues, Scale, capitalise, numbers_of
 from llm_coop_envs.reports.arm_words import are_played_alike, arms_in_words
-from llm_coop_envs.reports.contrast_text import beyond_zero, family_tests, p_text
+from llm_coop_envs.reports.contrast_text import beyond_zero, copies_text, family_tests, p_text
 from llm_coop_envs.reports.contrasts import Contrast, compare_arms, measures_of
 from llm_coop_envs.reports.page_parts import count_text
 from llm_coop_envs.reports.played import PlayedCondition, values_of
@@ -223,8 +222,7 @@ def _forbidding(
     if finding == "alike":
         return ["Both are played alike: what tells them apart is asked of language models alone, and none plays."]
     if finding == "copies":
-        texts = [too_few_courses(arm.condition.title, arm.courses) for arm in _arms(contrast)]
-        return [f"{text}." for text in dict.fromkeys(filter(None, texts))]
+        return [f"{copies_text(contrast)}."]
     if finding == "few" and test is not None:
         tests = family_tests(family)
         family_size = len(tests) if is_underpowered(tests) else 1
@@ -279,8 +277,13 @@ def _levels(section: ScenarioSection[Any], chosen: Sequence[str], invalid: Mappi
 def _level(section: ScenarioSection[Any], measure: str, arms: Sequence[PlayedCondition[Any]]) -> Answer:
     words = section.scenario.measured.words_for(measure, arms[0].condition.settings)
     scale = Scale(words=words)
-    shown = [_scaled(section, arm, measure, arm.per_unit(values_of(arm.metrics, measure)), scale) for arm in arms]
-    means = {arm.title: arm.mean for arm in shown if arm.mean is not None}
+    values = [arm.per_unit(values_of(arm.metrics, measure)) for arm in arms]
+    shown = [_scaled(section, arm, measure, own, scale) for arm, own in zip(arms, values, strict=True)]
+    found = {
+        arm.condition.title: mean_interval(own, section.range_of(measure, arm))
+        for arm, own in zip(arms, values, strict=True)
+    }
+    means = {title: mean for title, mean in found.items() if mean is not None}
     low, high = (function(means, key=lambda title: means[title].mean) for function in (min, max))
     ends = [means[low].mean, means[high].mean]
     unit = scale.of_levels

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from llm_coop_envs.core.settings import Settings, plain
@@ -291,9 +292,21 @@ def _statistics_paragraph(run: Run, sections: Sequence[ScenarioSection[Any]]) ->
             "Differences between conditions with the same seeds have 95 % intervals by Student's t, effect sizes "
             "(Cohen's d_z) intervals by the noncentral t distribution; p values are those of two-sided permutation "
             "tests that turn pairs round, adjusted (Holm 1979) within "
-            + (f"the study's {primary.describe()}" if primary else f"{' and '.join(families)}.")
+            + (
+                f"the study's {primary.describe(partial(_name_of, sections))}"
+                if primary
+                else f"{' and '.join(families)}."
+            )
         )
     return " ".join(sentences)
+
+
+def _name_of(sections: Iterable[ScenarioSection[Any]], measure: str) -> str:
+    """How sentences call a measure, by the first scenario that has it."""
+    owners = [section for section in sections if section.define(measure)]
+    if not owners:
+        return measure
+    return owners[0].scenario.measured.words_for(measure, owners[0].conditions[0].condition.settings).brief
 
 
 def _unit_text(clustered: Sequence[PlayedCondition[Any]], *, every: bool) -> str:
@@ -313,8 +326,9 @@ def _courses_text(arms: Sequence[PlayedCondition[Any]]) -> str:
     if not copied:
         return "No two episodes of a condition have the same choices and messages."
     counts = ", ".join(f"{len(set(arm.courses))} of {len(arm.courses)} in '{arm.condition.title}'" for arm in copied)
+    others = "" if len(copied) == len(arms) else "; all elsewhere"
     return (
-        f"Distinct courses of play (choices and messages): {counts}; all elsewhere. Nothing is claimed where an "
+        f"Distinct courses of play (choices and messages): {counts}{others}. Nothing is claimed where an "
         f"arm has fewer than {FEWEST_COURSES}."
     )
 

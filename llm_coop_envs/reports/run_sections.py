@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import cycle
 from typing import Any
 
@@ -16,6 +16,7 @@ from llm_coop_envs.reports.section import ScenarioSection
 from llm_coop_envs.runs.folder import Run
 from llm_coop_envs.runs.tables import EpisodeTables, read_episodes
 from llm_coop_envs.studies.conditions import Condition
+from llm_coop_envs.studies.study_file import JUDGED
 from llm_coop_envs.util.invalid import INVALID_ABOVE
 from llm_coop_envs.util.references import load
 
@@ -55,8 +56,15 @@ def read_run(
     for name in sections:
         colors.update(colours([condition for condition in run.conditions if condition.scenario == name]))
     arms: dict[str, PlayedCondition[Any]] = {}
+    verdicts: Mapping[str, float] = {}
+    if (run.folder / "judges").is_dir():
+        from llm_coop_envs.runs.judgements import read_verdicts
+
+        verdicts = read_verdicts(run)
     for episode in read_episodes(run):
         condition = episode.condition
+        if (judged := verdicts.get(f"{condition.name}/{episode.seed}")) is not None:
+            episode.metrics[JUDGED] = judged
         section = sections[condition.scenario]
         if condition.name not in arms:
             played_by = " and ".join(sorted({str(run.manifest["policies"][name]) for name in condition.policies}))

@@ -15,9 +15,9 @@ from llm_coop_envs.core.scenario import Scenario, resolve_range
 from llm_coop_envs.core.settings import plain
 from llm_coop_envs.render.charts.curves import MarkedLine, Panel
 from llm_coop_envs.render.charts.style import picture
-from llm_coop_envs.reports.citation import Paper
 from llm_coop_envs.reports.page_parts import Cell, Excerpt, ReportTable, interval_cell
 from llm_coop_envs.reports.played import E, PlayedCondition, shorten, values_of
+from llm_coop_envs.runs.citation import Paper
 from llm_coop_envs.runs.tables import EpisodeTables
 from llm_coop_envs.statistics.intervals import ANYTHING, Range, mean_interval
 from llm_coop_envs.studies.conditions import Condition
@@ -199,15 +199,18 @@ class ScenarioSection(ABC, Generic[E]):
         ]
 
     def flag_notes(self) -> list[str]:
-        """A note on the rows and columns without flagged choices; none if no choice was flagged."""
+        """Notes on what is left out: choices that the study forces, and in some rows and columns flagged ones."""
+        is_forced = any(arm.condition.has_forced_choices for arm in self.conditions)
+        forced = [self.scenario.measured.forced] if is_forced else []
         flagged = [arm for arm in self.conditions if arm.flagged]
         if not flagged:
-            return []
+            return forced
         empty = [arm.condition.title for arm in flagged if arm.unflagged is None]
         empty_note = f" Nothing is left without them in: {', '.join(empty)}." if empty else ""
         return [
+            *forced,
             "Flagged choices were illegal or missing, and the environment's own stood in, which may lie on an "
-            f"equilibrium. Without them: {self.scenario.measured.left_out}{empty_note}"
+            f"equilibrium. Without them: {self.scenario.measured.left_out}{empty_note}",
         ]
 
 

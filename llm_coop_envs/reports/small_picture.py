@@ -16,11 +16,11 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 from llm_coop_envs.core.scenario import PER_CENT
 from llm_coop_envs.reports.answer_parts import Answer, ArmValues, capitalise
 from llm_coop_envs.reports.page_parts import decimals_for, fixed
-from llm_coop_envs.reports.played import shorten
 
-#: Width of the picture, where its axis begins and ends, and the height of a row with pairs and without, in pixels.
+#: Width of the picture, where its axis begins and ends, and the height of a row with pairs, without, and without them
+#: where titles are long, in pixels.
 WIDTH, LEFT, LEFT_OF_MANY, RIGHT = 370, 112, 170, 360
-ROW, THIN_ROW = 44, 26
+ROW, THIN_ROW, BROKEN_ROW = 44, 26, 33
 #: The most dots of an arm, and pairs that are joined: more cannot be told apart.
 MOST_DOTS, MOST_JOINED = 400, 200
 #: The most arms in a picture.
@@ -75,8 +75,9 @@ def small_picture(answer: Answer) -> str:
         return ""
     decimals = decimals_for([arm.mean.mean for arm in arms if arm.mean is not None])
     thin = len(arms) > 2
+    row = ROW if not thin else THIN_ROW if all(len(arm.title) <= _TITLE_OF_MANY for arm in arms) else BROKEN_ROW
     axis = _Axis.over(numbers, LEFT_OF_MANY if thin else LEFT)
-    rows = [22 + (THIN_ROW if thin else ROW) * index for index in range(len(arms))]
+    rows = [22 + row * index for index in range(len(arms))]
     bottom = rows[-1] + 20
     picture = Element("svg", {"class": "dots", "viewBox": f"0 0 {WIDTH} {bottom + 20}", "role": "img"})
     picture.set("aria-label", _describe(answer, arms))
@@ -133,7 +134,9 @@ def _name_arm(picture: Element, arm: ArmValues, y: int, decimals: int, *, thin: 
     """Write the title and the mean of an arm: in a line where arms are many, else below each other."""
     mean = fixed(arm.mean.mean, decimals) if arm.mean is not None else ""
     if thin:
-        _write(picture, shorten(arm.title, _TITLE_OF_MANY), 0, y + 4)
+        lines = textwrap.wrap(arm.title, _TITLE_OF_MANY, max_lines=2, placeholder=" …") or [""]
+        for number, line in enumerate(lines):
+            _write(picture, line, 0, y + 4 - 6.5 * (len(lines) - 1) + 13 * number)
         _write(picture, mean, LEFT_OF_MANY - 8, y + 4, kind="faint", anchor="end")
         return
     lines = textwrap.wrap(arm.title, _TITLE, max_lines=2, placeholder=" …") or [""]

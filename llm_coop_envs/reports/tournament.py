@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.measures.courses import too_few_courses
 from llm_coop_envs.render.charts.arrows import draw_arrows
 from llm_coop_envs.render.charts.curves import Curve, Panel, draw_panels
 from llm_coop_envs.render.charts.heatmap import HeatMap, draw_maps
@@ -20,7 +21,7 @@ from llm_coop_envs.reports.answer_parts import Answer, ArmValues
 from llm_coop_envs.reports.page_parts import Cell, ReportTable, TableRow, fixed
 from llm_coop_envs.reports.played import PlayedCondition
 from llm_coop_envs.reports.section import Drawing, ScenarioSection
-from llm_coop_envs.statistics.comparison import t_interval
+from llm_coop_envs.statistics.comparison import FEWEST_COURSES, t_interval
 from llm_coop_envs.statistics.intervals import Interval
 from llm_coop_envs.statistics.meta_game import (
     Floats,
@@ -34,7 +35,7 @@ from llm_coop_envs.statistics.meta_game import (
     shares_of,
 )
 from llm_coop_envs.studies.players import SCRIPTED as SCRIPTED_KIND
-from llm_coop_envs.studies.tournament_settings import RETURN, TournamentSettings, settings_of
+from llm_coop_envs.studies.tournament_settings import MOST_LINE_UPS, RETURN, TournamentSettings, settings_of
 
 #: Up to how many policies a table and a picture have a cell for each two, and how many curves are drawn.
 MOST_IN_TABLE, MOST_IN_MAP, MOST_CURVES = 12, 24, 12
@@ -49,11 +50,13 @@ class Tournament:
         settings: what it is.
         samples: what a policy earned against others, by (its number, theirs in ascending order) and by seed.
         conditions: the conditions of each of these line-ups.
+        copied: the conditions whose episodes are copies of too few courses of play.
     """
 
     settings: TournamentSettings
     samples: dict[tuple[int, ...], dict[int, float]]
     conditions: dict[tuple[int, ...], list[str]]
+    copied: frozenset[str] = frozenset()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -89,12 +92,22 @@ class Tournament:
         return t_interval([first[seed] - second[seed] for seed in first if seed in second])
 
     def is_sure(self, own: int, against: tuple[int, ...]) -> bool:
-        """Whether a policy earns more than every other one against these by more than chance, at 95 %."""
+        """Whether a policy earns more than every other one against these by more than chance, at 95 %.
+
+        Never where an episode of theirs is a copy of another: that has nothing to do with chance.
+        """
+        if self.is_copied(against):
+            return False
         for other in range(len(self.names)):
             lead = None if other == own else self.lead(own, other, against)
             if lead is not None and (lead.low is None or lead.low <= 0):
                 return False
         return True
+
+    def is_copied(self, against: tuple[int, ...]) -> bool:
+        """Whether play against these has too few distinct courses for a claim, with one policy or another."""
+        keys = [_key(own, against) for own in range(len(self.names))]
+        return any(name in self.copied for key in keys for name in self.conditions[key])
 
 
 def read_tournament(sections: Sequence[ScenarioSection[Any]]) -> Tournament | None:
@@ -117,12 +130,22 @@ def read_tournament(sections: Sequence[ScenarioSection[Any]]) -> Tournament | No
         key: {seed: math.fsum(values) / len(values) for seed, values in by_seed.items()}
         for key, by_seed in earned.items()
     }
-    played = Tournament(settings=settings, samples=samples, conditions=conditions)
-    try:
-        played.payoffs  # noqa: B018  # a run that is not complete lacks line-ups
-    except (KeyError, StopIteration):
+    if not _are_whole(samples, len(settings.policies)):
         return None
-    return played
+    copied = frozenset(arm.condition.name for arm in arms if too_few_courses((arm.condition.title, arm.courses)))
+    return Tournament(settings=settings, samples=samples, conditions=conditions, copied=copied)
+
+
+def _are_whole(samples: Mapping[tuple[int, ...], Mapping[int, float]], count: int) -> bool:
+    """Whether every line-up was played and has finite payoffs; a run may be unfinished, or forged."""
+    players = {len(key) for key in samples}
+    if len(players) != 1 or count ** max(players) > MOST_LINE_UPS:
+        return False
+    others = list(itertools.combinations_with_replacement(range(count), max(players) - 1))
+    line_ups = {_key(own, against) for own in range(count) for against in others}
+    return line_ups == set(samples) and all(
+        math.isfinite(value) for by_seed in samples.values() for value in by_seed.values()
+    )
 
 
 def _earned(arm: PlayedCondition[Any], settings: TournamentSettings) -> Iterator[tuple[tuple[int, ...], int, float]]:
@@ -130,6 +153,8 @@ def _earned(arm: PlayedCondition[Any], settings: TournamentSettings) -> Iterator
     line_up = settings.line_up(arm.condition.name)
     for seed, row in zip(arm.seeds, arm.metrics, strict=True):
         returns = [float(value) for name, value in row.items() if name.startswith(RETURN)]
+        if not returns:
+            continue
         if settings.alone:
             alike = line_up[0] == line_up[1]
             yield line_up, seed, math.fsum(returns) / len(returns) if alike else returns[0]
@@ -243,13 +268,13 @@ def _payoff_cell(interval: Interval | None) -> Cell:
 def _replies_table(played: Tournament) -> ReportTable:
     rows = []
     for against, best in _replies(played):
-        sure = len(best) == 1 and played.is_sure(best[0], against)
+        sure = "yes" if len(best) == 1 and played.is_sure(best[0], against) else "no"
         names = [played.names[index] for index in best]
         others = " and ".join(played.names[index] for index in against)
         rows.append(
             TableRow(
                 name=others,
-                cells=[Cell(text=", ".join(names)), Cell(text="yes" if sure else "no")],
+                cells=[Cell(text=", ".join(names)), Cell(text="copies" if played.is_copied(against) else sure)],
                 conditions=[name for index in best for name in played.conditions[_key(index, against)]],
             )
         )
@@ -257,7 +282,11 @@ def _replies_table(played: Tournament) -> ReportTable:
         title="Best replies",
         head=("against", "best reply", "sure"),
         rows=rows,
-        notes=["Sure: alone the best, and the interval of its lead over each other policy, seed by seed, is above 0."],
+        notes=[
+            "Sure: alone the best, and the interval of its lead over each other policy, seed by seed, is above 0. "
+            f"Copies: a line-up has fewer than {FEWEST_COURSES} distinct courses of play, as rules that draw nothing "
+            "have; what is best is best in these courses alone.",
+        ],
     )
 
 
@@ -291,7 +320,7 @@ def tournament_drawings(played: Tournament) -> list[Drawing]:
     figure = draw_arrows(list(map(_short, played.names)), arrows, title="Best replies")
     caption = (
         "An arrow leads from what all others play to what is then best; a ring is best against itself. Blue: alone the "
-        "best, by more than chance; grey: others are as good, or it is not sure."
+        "best, by more than chance; grey: others are as good, it is not sure, or episodes are copies of each other."
     )
     drawings.append(Drawing(name="tournament_replies", caption=caption, alt=_alt("Graph"), figure=figure))
     return [*drawings, _draw_path(played)]

@@ -55,14 +55,14 @@ def compare_runs(
             raise RunError(f"--measure {name}: no episode has it; {suggestion(name, measured)}")
     adjust(contrasts)
     tests = [
-        (f"{contrast.names[0]}: {test.measure}", test, p)
+        (f"{contrast.names[0]}: {contrast.name_of(test.measure)}", test, p)
         for contrast in contrasts
         for test, p in zip(contrast.comparisons, contrast.adjusted, strict=True)
         if p is not None and any(test is own for own in contrast.tests)
     ]
     if not tests:
         arms = [arm for contrast in contrasts for arm in (contrast.first, contrast.second)]
-        copies = [text for arm in arms if (text := too_few_courses(arm.condition.title, arm.courses))]
+        copies = [text for arm in arms if (text := too_few_courses((arm.condition.title, arm.courses)))]
         if copies:
             raise RunError(f"{second}: nothing can be compared: {copies[0]}")
         raise RunError(f"{second}: too few seeds: no condition has two episodes or more in both runs")

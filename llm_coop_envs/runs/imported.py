@@ -18,6 +18,7 @@ import yaml
 from llm_coop_envs.core.registry import scenarios
 from llm_coop_envs.core.scenario import Event
 from llm_coop_envs.errors import LlmCoopError, RunError
+from llm_coop_envs.mechanisms.settings import NONE, read_mechanism
 from llm_coop_envs.policies.branching import submitted_steps
 from llm_coop_envs.policies.kinds import RECORDED
 from llm_coop_envs.runs.episode import PlayedEpisode
@@ -80,12 +81,21 @@ class RecordedArm:
         title: its name in reports.
         settings: the settings that differ from the scenario's.
         pair: a name shared with the arms that it is compared with; empty for none.
+        when: how a sentence speaks of it, such as "with a mediator"; empty to name its title.
+        mechanism: the kind of mechanism that its players met with. What the settings do not have of it was not played
+            by our rules: what came of it is in the moves, and in what was paid besides.
     """
 
     name: str
     title: str
     settings: Mapping[str, Any]
     pair: str = ""
+    when: str = ""
+    mechanism: str = NONE
+
+    def __post_init__(self) -> None:
+        """Require a mechanism that there is."""
+        read_mechanism(self.mechanism)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,14 +173,16 @@ def import_records(form: str, source: Path, folder: Path, *, commit: str = "", c
     study = _study(f"{form}_{source.resolve().name}", scenario, records, episodes, mark)
     run = make_run(study, folder, imported={**mark, "plays": {}})
     conditions = {condition.name: condition for condition in run.conditions}
-    plays = {name: [0, 0, 0] for name in conditions}
+    plays, kinds = {name: [0, 0, 0] for name in conditions}, {arm.name: arm.mechanism for arm in records.arms}
+    files: dict[str, str] = {}
     with run.lock(), run.session(command=command, workers=1):
         for episode in episodes:
-            played = _play(conditions[episode.condition], episode, foreign)
-            run.change(files={**run.manifest["files"], **run.write_events(episode.condition, episode.seed, played[0])})
+            played = _play(conditions[episode.condition], episode, foreign, kinds[episode.condition])
+            files |= run.write_events(episode.condition, episode.seed, played[0])
             plays[episode.condition] = [a + b for a, b in zip(plays[episode.condition], played[1], strict=True)]
-        run.change(finished=len(episodes), imported={**mark, "plays": plays})
-        run.change(files={**run.manifest["files"], **run.fingerprints(*write_tables(run))})
+        files = {**run.manifest["files"], **files}
+        run.change(finished=len(episodes), imported={**mark, "plays": plays}, files=files)
+        run.change(files={**files, **run.fingerprints(*write_tables(run))})
     return Imported(run=run, notes=records.notes, plays=plays)
 
 
@@ -192,6 +204,7 @@ def _study(
             seats=(("all", tuple(Player(policy=player_name(who), options={}) for who in players)),),
             seeds=tuple(sorted(episode.seed for episode in own)),
             pair=arm.pair,
+            when=arm.when,
             cluster={episode.seed: episode.cluster for episode in own if episode.cluster},
         )
         settings = condition.spec.settings_type.build(**arm.settings).to_json()
@@ -223,7 +236,7 @@ def player_name(who: str) -> str:
 
 
 def _play(
-    condition: Condition, episode: RecordedEpisode, foreign: ForeignFolder
+    condition: Condition, episode: RecordedEpisode, foreign: ForeignFolder, mechanism: str
 ) -> tuple[PlayedEpisode, tuple[int, int, int]]:
     """An episode's events by our rules, and how many of its payments these explain."""
     try:
@@ -235,6 +248,7 @@ def _play(
         raise foreign.refuse(episode.origin, f"has {len(episode.players)} players, not {len(agents)}")
     recorded: dict[str, Any] = {
         "origin": episode.origin,
+        "mechanism": mechanism,
         "paid": [None if step.paid is None else list(step.paid) for step in episode.steps],
         **({"options": dict(episode.options)} if episode.options else {}),
         "besides": [None if step.besides is None else list(step.besides) for step in episode.steps],

@@ -7,6 +7,7 @@ verdicts.jsonl.gz     one record per statement, written when all are judged
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -36,8 +37,9 @@ from llm_coop_envs.policies.llm.testing.answers import scripted_answer
 from llm_coop_envs.runs.folder import Run
 from llm_coop_envs.runs.model_access import ModelAccess
 from llm_coop_envs.statistics.intervals import exact_interval
-from llm_coop_envs.storage.files import pack_lines, write_whole
+from llm_coop_envs.storage.files import pack_lines, read_lines, write_whole
 from llm_coop_envs.storage.folder import COMPLETE, RunFolder
+from llm_coop_envs.util.shapes import check_shape
 from llm_coop_envs.util.waiting import run_coroutine
 
 VERDICTS = "verdicts.jsonl.gz"
@@ -129,6 +131,28 @@ def collect_world_talk(scenario: str, episodes: int, rounds: int | None = None) 
                 spoken += heard
                 truth[name] = world.intent
     return Material(source=f"{SYNTHETIC_SOURCE}:{scenario}", talk=spoken, truth=truth, rounds=rounds)
+
+
+def read_verdicts(run: Run) -> dict[str, float]:
+    """What judges found in each episode, by `CONDITION/SEED`: `joint_round_share`, mean over finished judgements.
+
+    Raises:
+        RunError: a judgement's file is damaged.
+    """
+    shares: dict[str, list[float]] = {}
+    for folder in sorted(path.parent for path in (run.folder / "judges").glob(f"*/{VERDICTS}")):
+        judgement = Judgement.open(folder)
+        if not judgement.complete or judgement.manifest["judged"] != run.manifest["digest"]:
+            continue
+        rows = read_lines(folder / VERDICTS)
+        try:
+            check_shape(rows, [{"episode": str, "round": int, "speaker": str, "judge": (str, type(None))}])
+        except ValueError as error:
+            raise RunError(f"{folder / VERDICTS}: is damaged ({error}); judge again in a new folder") from error
+        for episode in {row["episode"] for row in rows}:
+            spoken = [(row["round"], row["speaker"], row["judge"]) for row in rows if row["episode"] == episode]
+            shares.setdefault(episode, []).append(joint_round_share(spoken))
+    return {episode: math.fsum(own) / len(own) for episode, own in shares.items()}
 
 
 def folder_name(model: str) -> str:
@@ -248,4 +272,4 @@ def _episode_scores(material: Material, kinds: Sequence[str | None]) -> Iterator
     for statement, kind in zip(material.talk, kinds, strict=True):
         pairs.setdefault(statement.episode, []).append((statement, kind))
     for name, both in pairs.items():
-        yield name, joint_round_share((statement for statement, _ in both), (kind for _, kind in both))
+        yield name, joint_round_share((statement.round, statement.speaker, kind) for statement, kind in both)

@@ -145,10 +145,12 @@ def run_study(
     folder = Path(folder)
     access = access or ModelAccess()
     check_libraries(study, access)
+    was_complete = False
     if (folder / MANIFEST).is_file():
         with contextlib.suppress(DamagedManifest):  # it will be rebuilt
             run = open_run(folder)
             run.check_same(study.identity)
+            was_complete = run.complete
             access = access.continuing(run.manifest["sessions"])
     watcher = watcher or Watcher()
     session = _Runner(study, workers, command, watcher, access)
@@ -160,7 +162,8 @@ def run_study(
     except KeyboardInterrupt:
         watcher.notice(STOPPED, "stopped at once")
         raise
-    watcher.notice(*outcome.notice)
+    if outcome.played or not was_complete:  # a finished run that is given again is no news
+        watcher.notice(*outcome.notice)
     return outcome
 
 

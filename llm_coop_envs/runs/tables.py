@@ -128,7 +128,7 @@ def read_episode(run: Run, condition: Condition, seed: int) -> EpisodeTables:
         **_return_mean(header.get("returns", {})),
         **_flag_counts(events),
         **regulation_measures(events),
-        **mechanism_measures(events),
+        **mechanism_measures(events, header.get("recorded", {}).get("mechanism", "")),
         **scenario.episode_metrics(events),
         **process_measures(events, scenario),
         **header.get("measures", {}),

@@ -25,6 +25,7 @@ from llm_coop_envs.runs.failures import Failed, Task, is_own, record_failure
 from llm_coop_envs.runs.folder import Run
 from llm_coop_envs.runs.provenance import program_of
 from llm_coop_envs.runs.steering import Steering
+from llm_coop_envs.util.children import forget_safe_path, safe_path
 from llm_coop_envs.util.interrupts import on_interrupt
 from llm_coop_envs.util.trust import current_trust, set_trust
 from llm_coop_envs.util.waiting import run_coroutine
@@ -138,7 +139,7 @@ def _worker_pool(run: Run, steering: Steering) -> Iterator[Callable[[], Connecti
         name = secrets.token_hex(8)
         steering.workers = [*steering.workers, name]
         # Children inherit an ignored SIGINT from their very first instruction: Ctrl-C is the parent's to handle.
-        with on_interrupt(signal.SIG_IGN):
+        with on_interrupt(signal.SIG_IGN), safe_path():
             ours, theirs = context.Pipe()
             process = context.Process(target=_serve_tasks, args=(run, given, theirs, name), daemon=True)
             process.start()
@@ -167,6 +168,7 @@ def _worker_pool(run: Run, steering: Steering) -> Iterator[Callable[[], Connecti
 
 def _serve_tasks(run: Run, given: bytes, connection: Connection, name: str) -> None:
     """Serve as a worker process: play the tasks that the parent sends until it closes the connection."""
+    forget_safe_path()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     scenarios, trust = pickle.loads(given)

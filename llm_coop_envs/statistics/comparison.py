@@ -85,8 +85,12 @@ class Comparison:
 
     @property
     def values(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """The values of both arms; equal ones are one test, as the mean of 23 rounds and of their last 50 are."""
-        return self.first, self.second
+        """The values of both arms; equal ones are one test, as the mean of 23 rounds and of their last 50 are.
+
+        They are rounded to nine digits: two formulas for one thing differ in the last ones.
+        """
+        first, second = (tuple(float(f"{value:.9g}") for value in arm) for arm in (self.first, self.second))
+        return first, second
 
     @property
     def is_copied(self) -> bool:

@@ -18,6 +18,8 @@ from llm_coop_envs.util.extras import need
 Floats = NDArray[np.float64]
 #: Payoffs that differ by less, in parts of the largest, are equal.
 EQUAL = 1e-9
+#: By how much the solver of deviation ratings may miss a limit, in parts of the largest payoff.
+_TOLERANCE = 1e-7
 
 
 def expected_payoffs(payoffs: Floats, shares: Floats) -> Floats:
@@ -77,6 +79,7 @@ def deviation_ratings(payoffs: Floats) -> Floats:
     gains = _gains(payoffs) / scale
     cells = gains.shape[1]
     ratings = np.full(count, np.nan)
+    slack = _TOLERANCE
     objective = np.append(np.zeros(cells), 1.0)
     while np.isnan(ratings).any():
         free = np.isnan(ratings)
@@ -84,15 +87,18 @@ def deviation_ratings(payoffs: Floats) -> Floats:
         solved = linprog(
             objective,
             A_ub=rows,
-            b_ub=np.where(free, 0.0, ratings) + np.where(free, 0.0, EQUAL),
+            b_ub=np.where(free, 0.0, ratings + slack),
             A_eq=np.append(np.ones(cells), 0.0)[None, :],
             b_eq=[1.0],
             bounds=[(0, None)] * cells + [(None, None)],
             method="highs",
         )
+        if not solved.success:  # gains that were held are missed by rounding
+            slack *= 10
+            continue
         # A price above 0 says that the limit binds in every solution. The prices of all free ones sum to 1.
-        binds = free & (-solved.ineqlin.marginals > 0.5 * EQUAL + 1e-7)
-        ratings[binds] = solved.x[-1]
+        prices = np.where(free, -solved.ineqlin.marginals, -np.inf)
+        ratings[prices >= min(_TOLERANCE, prices.max())] = solved.x[-1]
     return ratings * scale
 
 

@@ -103,6 +103,8 @@ class Machine:
                 # The second field, the program's name, may hold spaces and parentheses: "12 (a) b) S 1 ...".
                 state, *fields = Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
                 return None if state in "ZX" else fields[18]
+        if sys.platform == "win32":  # where the signal 0 is Ctrl-C
+            return ""
         try:
             os.kill(process, 0)
         except (ProcessLookupError, OverflowError, TypeError):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from llm_coop_envs.core.records import FORCED
 from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.core.scenario import Scenario
 from llm_coop_envs.core.settings import PERCEPTION, ScenarioSettings, plain
@@ -189,6 +190,11 @@ class Condition:
         return bool(self.change_descriptions) or any(
             self.settings.get(name, value) != value for name, value in usual.items()
         )
+
+    @property
+    def has_forced_choices(self) -> bool:
+        """Whether its changes force somebody's choices."""
+        return any(change.policy == FORCED for change in self.changes)
 
     @property
     def change_descriptions(self) -> list[str]:

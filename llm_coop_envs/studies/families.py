@@ -5,7 +5,7 @@ Their p values are adjusted together. All other comparisons are exploratory: the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -34,12 +34,12 @@ class Primary:
         """
         return not self.conditions or any(f"{condition}-".startswith(f"{named}-") for named in self.conditions)
 
-    def describe(self) -> str:
-        """The family and its reason in words for reports."""
+    def describe(self, name_of: Callable[[str], str]) -> str:
+        """The family and its reason in words for reports, which say by `name_of` how they call a measure."""
         arms = f" in {', '.join(self.conditions)}" if self.conditions else ""
         return (
-            f"primary family ({', '.join(self.measures)}{arms}: {self.why}). All other comparisons are exploratory: "
-            "their p values are not adjusted, and nothing is claimed of them."
+            f"primary family ({', '.join(map(name_of, self.measures))}{arms}: {self.why}). All other comparisons are "
+            "exploratory: their p values are not adjusted, and nothing is claimed of them."
         )
 
     def to_json(self) -> dict[str, Any]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+from llm_coop_envs.core.records import FORCED
 from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.core.scenario import Row
 from llm_coop_envs.core.settings import ScenarioSettings
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies import Policy, kinds, scripted
-from llm_coop_envs.policies.kinds import FORCED, LLM, RECORDED, find_kind
+from llm_coop_envs.policies.kinds import LLM, RECORDED, find_kind
 from llm_coop_envs.util.checks import suggestion
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.errors import LlmCoopError, SettingsError, StudyError
 from llm_coop_envs.measures.process import ABOUT, RANGES
 from llm_coop_envs.mechanisms.measures import MECHANISM_MEASURES, MECHANISM_RANGES
-from llm_coop_envs.statistics.intervals import ANYTHING, COUNT, COUNT_FROM_1, Range
+from llm_coop_envs.statistics.intervals import ANYTHING, COUNT, COUNT_FROM_1, SHARE, Range
 from llm_coop_envs.studies.conditions import GIVEN_MODELS, WAITS_FOR, Condition
 from llm_coop_envs.studies.crowd import add_population, read_crowd
 from llm_coop_envs.studies.players import may_learn
@@ -37,7 +37,10 @@ MAX_SEED = 2**63 - 1
 MAX_EPISODES = 1_000_000
 MAX_SWEPT = 1_000
 
+JUDGED = "judged"
 EVERY_EPISODE: Mapping[str, str] = {
+    JUDGED: "Share of rounds with talk in which two players or more propose or accept something, as the model of "
+    "'llm-coop judge' sorts their messages, 0 to 1; missing where nobody judged. In reports alone.",
     "players": "Seats that were played, a count from 1.",
     "return_mean": "The sum of a player's rewards in the episode, averaged over players.",
     "submissions": "Choices and messages that counted, a count from 0.",
@@ -52,6 +55,7 @@ EVERY_EPISODE: Mapping[str, str] = {
 EVERY_EPISODE_RANGES: Mapping[str, Range] = {
     "players": COUNT_FROM_1,
     "return_mean": ANYTHING,
+    JUDGED: SHARE,
     **dict.fromkeys(("submissions", "corrected", "flagged_choices"), COUNT),
     **REGULATION_RANGES,
     **MECHANISM_RANGES,

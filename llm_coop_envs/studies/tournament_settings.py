@@ -13,6 +13,8 @@ from llm_coop_envs.util.base_settings import Settings
 
 #: How the measures of everybody's sum of rewards begin.
 RETURN = "reward_of_"
+#: How many line-ups a tournament has at most.
+MOST_LINE_UPS = 2_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +29,7 @@ class TournamentSettings(Settings):
         rate: how strongly a step of selection follows payoffs.
     """
 
-    bounds: ClassVar[Mapping[str, tuple[float, float]]] = {"steps": (1, 1_000_000), "rate": (0, 1e6)}
+    bounds: ClassVar[Mapping[str, tuple[float, float]]] = {"steps": (1, 100_000), "rate": (0, 1e6)}
 
     policies: tuple[str, ...] = ()
     alone: bool = False

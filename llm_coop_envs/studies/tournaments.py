@@ -16,10 +16,8 @@ from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.studies.seating import GivenPlayer, read_player
 from llm_coop_envs.studies.study import Study, parse_study
-from llm_coop_envs.studies.tournament_settings import TournamentSettings
+from llm_coop_envs.studies.tournament_settings import MOST_LINE_UPS, TournamentSettings
 from llm_coop_envs.treatments.regulator import SEAT
-
-MOST_LINE_UPS = 2_000
 
 
 def plan_tournament(

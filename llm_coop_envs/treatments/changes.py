@@ -44,8 +44,10 @@ class Change(Settings):
     def __str__(self) -> str:
         """When it holds, and for whom."""
         whom = f"for {', '.join(self.players)} " if self.players else ""
-        when = f"in rounds {self.from_round} to {self.until_round}"
-        return whom + (f"from round {self.from_round} on" if self.until_round is None else when)
+        first, last = self.from_round, self.until_round
+        if last is None:
+            return f"{whom}from round {first} on"
+        return whom + (f"in rounds {first} to {last}" if first else f"until round {last}")
 
     def limited_to(self, last: int) -> Change:
         """The same change within an episode of `last` rounds: it begins, and if it ever ends ends, by then."""

@@ -23,6 +23,18 @@ def compiled(function: F) -> F:
     Without fast-math, sums and products keep their order and nothing is fused, so that all machines compute the same
     bits.
     """
+    return _compiled(function)
+
+
+def compiled_in_place(function: F) -> F:
+    """As `compiled`, of a function that makes no arrays: references to those it is given are not counted.
+
+    Counting takes two locked instructions for each row of an array that is looked at, half the time of a game.
+    """
+    return _compiled(function, _nrt=False)
+
+
+def _compiled(function: F, **options: Any) -> F:
     if numba is None:
         return function
-    return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+    return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy", **options)(function))

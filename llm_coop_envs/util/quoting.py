@@ -76,7 +76,7 @@ def markdown_code(text: str, language: str = "") -> str:
             else f"`{' '.join(harmless(text).split())}`"
         )
     fence = "`" * max(3, longest + 1)
-    return f"{fence}{language}\n{text}\n{fence}"
+    return f"{fence}{language}\n{harmless(text)}\n{fence}"
 
 
 def _escaped(code: int) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator
 from typing import Any
 
 from llm_coop_envs.errors import MissingExtra, RunError
+from llm_coop_envs.util.children import module_command
 from llm_coop_envs.version import __version__
 
 LOCAL = "local"
@@ -82,7 +82,7 @@ def _knock(address: str) -> None:
     socket.create_connection((host, int(port)), timeout=_KNOCK_SECONDS).close()
     if scheme:  # Ray's client has a time limit
         return
-    asking = [sys.executable, "-m", "ray.scripts.scripts", "health-check", "--address", address]
+    asking = module_command("ray.scripts.scripts", "health-check", "--address", address)
     try:
         result = subprocess.run(asking, capture_output=True, text=True, timeout=_ANSWER_SECONDS, check=False)
     except subprocess.TimeoutExpired as error:

@@ -82,6 +82,7 @@ class BatchEnv(ABC):
     off: ClassVar[Mapping[str, Any]] = {
         "regulator": None,
         "mechanism": None,
+        "group_size": 0,
         "changes": (),
         "listeners": (),
         "observation_noise": 0.0,
@@ -151,7 +152,8 @@ class BatchEnv(ABC):
     def present(self) -> Flags:
         """(copies, agents) whether each agent is still in the copy's game.
 
-        Of who has left, observations and rewards are 0 until the copy's next episode, and choices are ignored.
+        In the step in which somebody leaves, its observation is its last one. From then on its observations and
+        rewards are 0 until the copy's next episode, and its choices are ignored.
         """
         return np.ones(self._shape, dtype=np.bool_)
 
@@ -208,7 +210,9 @@ class BatchEnv(ABC):
             return int(np.random.SeedSequence().generate_state(1, np.uint64)[0])
         if isinstance(seed, int | np.integer):
             return require_int("seed", int(seed), 0)
-        seeds = [require_int("seed", int(one), 0, 2**64 - 1) for one in seed]
+        if isinstance(seed, str) or not isinstance(seed, Sequence | np.ndarray):
+            raise SettingsError("seed", seed, "must be a whole number, or one for each copy")
+        seeds = [require_int("seed", own, 0, 2**64 - 1) for own in np.asarray(seed, dtype=object).tolist()]
         if len(seeds) != self.copies:
             raise SettingsError("seed", len(seeds), f"is a number of seeds; give one, or {self.copies}")
         return seeds
@@ -240,7 +244,10 @@ class BatchEnv(ABC):
         return self.observations, played.rewards, played.terminations, played.truncations, infos
 
     def _read(self, actions: NDArray[Any] | Sequence[Sequence[float]]) -> NDArray[Any]:
-        choices = np.asarray(actions)
+        try:
+            choices = np.asarray(actions)
+        except ValueError as error:
+            raise ActionError(f"actions have no shape; a batch takes {self._shape}, copies by agents") from error
         if choices.shape == (*self._shape, 1):
             choices = choices[..., 0]
         if choices.shape != self._shape:
@@ -283,7 +290,9 @@ class BatchEnv(ABC):
         Raises:
             SnapshotError: it is that of another batch.
         """
-        values = {name: unpack_value(state.get(name)) for name in self._all_kept}
+        if not isinstance(state, Mapping) or not state.keys() >= set(self._all_kept):
+            raise SnapshotError(f"the state is none of a batch; it has {', '.join(self._all_kept)}")
+        values = {name: unpack_value(state[name]) for name in self._all_kept}
         if np.shape(values["observations"]) != (*self._shape, len(self.feature_names)):
             raise SnapshotError("the state belongs to another batch: it has other copies, agents or features")
         for name, value in values.items():

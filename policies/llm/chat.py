@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
 
 from llm_coop_envs.errors import LlmCoopError
+from llm_coop_envs.util.fixed_schema import FixedSchema
 
 ErrorKind = Literal[
     "rate_limit",
@@ -39,8 +40,9 @@ LOCAL = "local:"
 
 RETRYABLE: frozenset[str] = frozenset({"rate_limit", "server", "network", "timeout", "bad_reply", "form"})
 
-# Hash objects already fed with request settings. A new `seed` for every request could make any number of them.
-_known_settings: dict[tuple[Any, ...], Any] = {}
+# Hash objects already fed with request settings. A new `seed` for every request could make any number of them. Schemas
+# are known by their identity, and kept so that no other can take it.
+_known_settings: dict[tuple[Any, ...], tuple[Any, Any]] = {}
 _MOST_SETTINGS = 1000
 
 _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode
@@ -129,7 +131,8 @@ class ChatRequest:
         return {"messages": [[message.role, message.content] for message in self.messages], **self.settings()}
 
     def _settings_digest(self) -> Any:
-        if self.json_schema is not None or self.extra:
+        schema = self.json_schema
+        if self.extra or not (schema is None or isinstance(schema, FixedSchema)):
             return hashlib.sha256(_encode(self.settings()).encode("ascii"))
         # Most questions of a run share their settings, and encoding these costs as much as hashing the messages.
         name = (
@@ -140,13 +143,14 @@ class ChatRequest:
             self.stop,
             self.seed,
             self.reasoning_effort,
+            None if schema is None else id(schema),
         )
-        digest = _known_settings.get(name)
-        if digest is None:
+        entry = _known_settings.get(name)
+        if entry is None:
             if len(_known_settings) >= _MOST_SETTINGS:
                 _known_settings.clear()
-            digest = _known_settings[name] = hashlib.sha256(_encode(self.settings()).encode("ascii"))
-        return digest
+            entry = _known_settings[name] = hashlib.sha256(_encode(self.settings()).encode("ascii")), schema
+        return entry[0]
 
     def digest(self) -> str:
         """The SHA-256 of the request, in hex.

@@ -56,8 +56,8 @@ class GamePlayer(ScriptedPolicy):
         return {"choice": choice}
 
     def place(self, slots: Slots) -> int:
-        """The player's place in its game."""
-        return int(getattr(slots, "index", self.episode.agents.index(slots.me)))
+        """The player's place in its game; where groups change and slots do not say it, all places are alike."""
+        return int(getattr(slots, "index", self.episode.agents.index(slots.me) % self.game.players))
 
     def propose(self, slots: Slots) -> Any:
         """The mediator or contract that it proposes."""

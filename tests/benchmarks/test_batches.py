@@ -27,3 +27,11 @@ def test_rates_are_agent_steps_for_each_second_of_the_processor(monkeypatch):
     monkeypatch.setattr(batches.time, "process_time", lambda: next(clock))
     measure = batches._rate(lambda steps: 10 * steps)
     assert measure(0) == 10 * 4 / 0.5
+
+
+def test_a_batch_is_compared_with_one_game_of_the_same_rules():
+    names = batches.cases(4096)
+    assert batches.single_case("evacuation of exits, batch of 256", names) == "evacuation of exits, one game"
+    assert batches.single_case("evacuation, batch of 256", names) == "evacuation, 100 people, one game"
+    assert batches.single_case("kbc nested, 24 players, batch of 9", names) == "kbc, 24 players, one game"
+    assert batches.single_case("peer: the market in JAX", names) == "peer: the market in JAX"

@@ -14,7 +14,7 @@ from paired_batches import play_pairs, random_choices, same
 from llm_coop_envs import bertrand_v0
 from llm_coop_envs.bertrand.batch import BertrandBatch, Settler
 from llm_coop_envs.bertrand.settling import exact_sum
-from llm_coop_envs.errors import ActionError, ResetNeeded, SettingsError
+from llm_coop_envs.errors import ActionError, ResetNeeded, SettingsError, SnapshotError
 from llm_coop_envs.util.compiling import numba
 
 
@@ -210,6 +210,14 @@ def test_mistakes_are_one_sentence():
         batch.step(np.zeros((2, 2)))
     with pytest.raises(SettingsError, match="copies"):
         bertrand_v0.batch_env(0, preset="calvano")
+    with pytest.raises(ActionError, match="no shape"):
+        batch.step([[1], [1, 2]])
+    for seed in (1.5, "ab", [1.5, 2], object):
+        with pytest.raises(SettingsError, match="seed"):
+            batch.reset(seed=seed)
+    for state in (None, {}, {"observations": batch.get_state()["observations"]}):
+        with pytest.raises(SnapshotError, match="none of a batch; it has _seed, _episodes, observations"):
+            batch.set_state(state)
     assert isinstance(batch, BertrandBatch)
 
 

@@ -90,7 +90,7 @@ def test_restored_from_its_prices(rounds):
     again.add(settled(99))
     again.rows(0), again.blocks(0)
     by_price = {settled(k).prices: settled(k) for k in range(1, rounds + 1)}
-    again.restore(rounds, [tuple(p) for p in history.prices()], by_price.__getitem__)
+    again.restore(rounds, [by_price[tuple(p)] for p in history.prices()])
     for number in range(rounds + 1, rounds + 30):
         assert again.played == history.played
         for firm in (0, 1):

@@ -5,8 +5,8 @@ import re
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+import scipy
 from invoking import assert_sentence, invoke
-from scipy import stats
 from small import small_study
 
 from llm_coop_envs.runs.runner import run_study
@@ -48,21 +48,24 @@ def test_only_what_survives_is_named(played):
     told = invoke(
         "compare", played["uniform"], played["poisson"], "--measure", "mean_last", "--measure", "variance_last"
     )
-    named = dict(re.findall(r"^game: (\w+) is (\w+) in ", told.stdout, re.MULTILINE))
+    named = dict(
+        re.findall(r"^game: the (\w+) of the numbers in the last decision is (\w+) in ", told.stdout, re.MULTILINE)
+    )
     assert "4 differences survive Holm" in told.stdout  # two measures of two conditions
     assert not re.search("^talk", told.stdout, re.MULTILINE)  # the same players, the same seeds
     for measure in ("mean_last", "variance_last"):
         before, after = (values(played[name], measure) for name in ("uniform", "poisson"))
         found = [after[seed] - before[seed] for seed in before]
-        p = stats.permutation_test((np.array(found),), np.mean, permutation_type="samples").pvalue
+        p = scipy.stats.permutation_test((np.array(found),), np.mean, permutation_type="samples").pvalue
         if p * 4 <= 0.05:
-            assert named[measure] == ("higher" if np.mean(found) > 0 else "lower")
-            line = next(line for line in told.stdout.splitlines() if measure in line)
+            word = measure.partition("_")[0]
+            assert named[word] == ("higher" if np.mean(found) > 0 else "lower")
+            line = next(line for line in told.stdout.splitlines() if f"the {word} of" in line)
             assert f"9 pairs; p {p:.3g}, Holm" in line
             assert "smallest possible 0.00391" in line
-            assert "d_z" in line
+            assert "effect size" in line
         elif p > 0.05:
-            assert measure not in named
+            assert measure.partition("_")[0] not in named
     assert named
 
 

@@ -6,6 +6,8 @@ import pytest
 from invoking import invoke
 from model_studies import TINY
 
+from llm_coop_envs.cli.dry import CHOICES_SHOWN
+
 
 def test_prompts_and_actions_are_shown_and_nothing_is_written(study_file, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -71,3 +73,12 @@ def test_a_limit_is_no_failure_and_says_how_to_go_on(study_file, tmp_path):
     assert f"Stopped: 1 of 2 episodes are in {tmp_path / 'run'}; continue with: llm-coop run {path} -o" in told.stderr
     assert "--limit" not in told.stderr
     assert "Done: 1 episode in" in invoke("run", path, "-o", tmp_path / "run", "--workers", 1).stderr
+
+
+def test_of_a_crowd_some_choices_are_shown(tmp_path):
+    line = "{name: all, scenario: kbc, policies: level_k, episodes: 1, settings: {players: 50}}"
+    study = tmp_path / "crowd.yaml"
+    study.write_text(f"name: crowd\nconditions: [{line}]\n")
+    shown = invoke("run", study, "--dry").stdout
+    assert shown.count("round 0, player_") == CHOICES_SHOWN
+    assert "round 0: what others choose is not shown" in shown

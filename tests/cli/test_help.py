@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 from invoking import assert_sentence, invoke
-from small import command
+from small import command, small_study
 from typer.main import get_command
 
 from llm_coop_envs.cli import main as cli
@@ -13,6 +13,9 @@ from llm_coop_envs.cli.describe import SECTIONS as PARTS
 from llm_coop_envs.cli.layout import definitions, wrap
 from llm_coop_envs.cli.list import SECTIONS
 from llm_coop_envs.core.registry import scenarios
+from llm_coop_envs.runs.runner import run_study
+from llm_coop_envs.studies.families import comparisons
+from llm_coop_envs.studies.study import load_study, shipped_studies
 
 GROUPS = ["Start", "Run", "Watch", "Results", "Models", "Data", "Make"]
 
@@ -30,6 +33,7 @@ TOLD = [
     ("list",),
     ("list", "--all"),
     *((("describe", name, *more)) for name in scenarios() for more in ((), ("--all",))),
+    ("describe", "team_up"),
 ]
 
 
@@ -87,6 +91,32 @@ def test_each_part_of_a_description_is_had_alone(scenario):
     whole = invoke("describe", scenario, "--all").stdout
     parts = [invoke("describe", scenario, part).stdout for part in PARTS]
     assert "\n".join(parts).split() == whole.split()
+
+
+@pytest.mark.parametrize("name", list(shipped_studies()))
+def test_a_study_is_described_by_its_name_or_its_file(name):
+    study = load_study(name)
+    told = invoke("describe", name).stdout
+    assert told.startswith(f"{name}: {len(study.conditions)} conditions, ")
+    words = " ".join(told.split())
+    assert " ".join(study.description.split()) in words
+    for condition in study.conditions:
+        assert f"{condition.name} {condition.scenario} " in words
+    for reference, compared in comparisons(study.conditions):
+        covered = study.primary is None or study.primary.covers(compared.name)
+        assert (f"{compared.name} against {reference.name}" in words) == covered
+    assert invoke("describe", shipped_studies()[name]).stdout.split("Play it")[0] == told.split("Play it")[0]
+
+
+def test_parts_of_a_study_are_had_alone_and_what_is_no_study_is_told(tmp_path):
+    alone = invoke("describe", "team_up", "comparisons").stdout
+    assert alone.splitlines()[0] == "Comparisons"
+    assert set(alone.split()) < set(invoke("describe", "team_up").stdout.split())
+    assert_sentence(invoke("describe", "team_up", "settings"), "settings: is no section", "conditions")
+    (tmp_path / "broken.yaml").write_text("name: x")
+    assert_sentence(invoke("describe", tmp_path / "broken.yaml"), "broken.yaml", "conditions")
+    run_study(small_study(), tmp_path / "run", limit=1)
+    assert_sentence(invoke("describe", tmp_path / "run"), "is a run folder", "llm-coop status")
 
 
 def test_a_filter_leaves_what_holds_the_word():

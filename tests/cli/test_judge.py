@@ -12,6 +12,8 @@ from model_studies import answering
 from llm_coop_envs.measures.rubric import KINDS, digest
 from llm_coop_envs.policies.llm.journal import read_run
 from llm_coop_envs.policies.llm.testing.answers import scripted_answer
+from llm_coop_envs.reports.run_sections import read_run as read_sections
+from llm_coop_envs.runs.folder import open_run
 from llm_coop_envs.storage.files import read_lines
 
 STUDY = """\
@@ -80,6 +82,16 @@ def test_a_judgement_is_stopped_continued_and_paid_once(run, server):
     assert again.stdout == done.stdout
     assert sum(server.asked.values()) - before == MESSAGES
     assert invoke("verify", run).exit_code == 0
+    # The report has the verdict as a measure of each episode.
+    shares = {}
+    for row in rows:
+        shares.setdefault((row["episode"], row["round"]), set()).update(
+            {row["speaker"]} if row["judge"] in ("agreement proposed", "agreement accepted") else ()
+        )
+    of_first = [len(speakers) > 1 for (episode, _), speakers in shares.items() if episode == "firms/0"]
+    arms = {arm.condition.name: arm for arm in read_sections(open_run(run), for_figures=False)[0][0].conditions}
+    assert arms["firms"].metrics[0]["judged"] == pytest.approx(sum(of_first) / len(of_first))
+    assert "judged" not in arms["silent"].metrics[0]
 
 
 def test_ctrl_c_waits_for_answers_and_says_how_to_go_on(run):

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from llm_chats import Canned, run
 
-from commons.env import CommonsEnv, CommonsSettings
+from commons.env import CommonsEnv, CommonsSettings, grown
+from commons.metrics import best_units
 from commons.rules import gini, ration, share_out, threshold
 from commons.scenario import SCENARIO
 from llm_coop_envs.core import registry
@@ -105,6 +106,40 @@ def test_one_who_takes_all_empties_the_pool_in_the_first_month(rationing):
     assert months(env)[0]["wanted"] == [100, 10, 10, 10, 10]
     assert months(env)[0]["left"] < 5
     assert env.events[-1]["reason"] == "the pool collapsed"
+
+
+@pytest.mark.parametrize(("capacity", "collapse", "best"), [(20, 2, 50), (21, 2, 51), (20, 14, 38), (20, 20, 20)])
+def test_nobody_takes_more_than_the_most(capacity, collapse, best):
+    """Every course of four months of one villager, one unit more or less at a time."""
+    rules = CommonsSettings(villagers=1, capacity=capacity, collapse=collapse, months=4)
+    taken = {capacity: 0}
+    for month in range(4):
+        following = {}
+        for pool, units in taken.items():
+            for more in range(pool + 1):
+                left = grown(pool - more, rules) if month < 3 else 0
+                following[left] = max(following.get(left, 0), units + more)
+        taken = following
+    assert max(taken.values()) == best_units(rules.to_json()) == best
+
+
+def test_forced_takings_are_nobodys_overuse(study_file, tmp_path):
+    text = """\
+name: forced
+conditions:
+  - name: pool
+    scenario: commons
+    settings: {talk: false, months: 2}
+    policies: {villager_0: {name: fixed, options: {units: 11}}, all: threshold}
+    episodes: 1
+    changes: [{until_round: 1, players: villager_1, policy: {name: forced, options: {choice: 20}}}]
+"""
+    run_study(load_study(study_file(text)), tmp_path / "run", workers=1)
+    folder = open_run(tmp_path / "run")
+    (arm, seed), *_ = folder.episodes
+    row = SCENARIO.episode_metrics(folder.read_events(arm.name, seed)[1])
+    # 11 of villager_0 is above the threshold of 10 in both months, the forced 20 does not count.
+    assert (row["over_used"], row["units"]) == (pytest.approx((1 / 4 + 1 / 5) / 2), 61 + 11 + 4 * 7)
 
 
 def test_one_who_wants_fifteen_among_four_who_keep_to_ten():
@@ -252,7 +287,7 @@ def test_a_stage_game_is_a_month_and_what_it_leaves():
     assert game.worth([11, 10, 10, 10, 10])[0] > 30  # whoever takes more gains by it
 
 
-def test_best_responders_empty_the_pool_alone_and_keep_it_with_a_mediator(tmp_path):
+def test_best_responders_empty_the_pool_alone_and_keep_it_with_a_mediator_or_a_contract(tmp_path):
     run_study(load_study(FOLDER / "commons_mechanisms.yaml"), tmp_path / "run", workers=1)
     folder = open_run(tmp_path / "run")
     lasted = {}
@@ -260,15 +295,27 @@ def test_best_responders_empty_the_pool_alone_and_keep_it_with_a_mediator(tmp_pa
         events = folder.read_events(arm.name, seed)[1]
         lasted.setdefault(arm.name, set()).add(SCENARIO.episode_metrics(events)["months"])
         assert not any(event["flags"] for event in events if event["type"] == "choice")
-    assert lasted == {"alone": {1}, "mediated": {12}, "naive": {12}, "exploited": {1}}
+    kept, emptied = {"mediated", "contracted", "naive"}, {"alone", "exploited", "unsigned"}
+    assert lasted == {name: {12 if name in kept else 1} for name in kept | emptied}
+
+
+def test_a_contract_costs_each_unit_above_an_amount():
+    env = CommonsEnv(preset="small", mechanism="contracting", talk=False, reflection=False, record=True)
+    env.reset(seed=1)
+    assert "Answer with above (the amount, from 0 to 18)" in env.look()[0]["villager_0"]["text"]
+    env.step({agent: {"choice": {"above": 3, "rate": 2}} for agent in env.agents})
+    env.step({agent: {"choice": [0]} for agent in env.agents})
+    text = env.look()[0]["villager_1"]["text"]
+    assert "Whoever chooses more than 3 pays 2 for each unit above it, at most" in text
+    env.step({agent: {"choice": 1} for agent in env.agents})
+    _, rewards, *_ = env.step({"villager_0": {"choice": 5}, "villager_1": {"choice": 3}, "villager_2": {"choice": 0}})
+    assert rewards == {"villager_0": 5 - 4, "villager_1": 3 + 2, "villager_2": 2.0}
+    # Who names none proposes the one that costs nothing.
+    assert env.questions["propose"][""].stand_in() == {"above": 18.0, "rate": 0.0}
 
 
 def test_mechanisms_that_the_commons_cannot_carry_are_refused():
-    for kind, sentence in {
-        "contracting": "does not say what its choices are worth",
-        "repetition": "not for this",
-    }.items():
-        with pytest.raises(SettingsError, match=sentence):
-            CommonsEnv(mechanism=kind)
+    with pytest.raises(SettingsError, match="not for this"):
+        CommonsEnv(mechanism="repetition")
     with pytest.raises(SettingsError, match="nor with players who leave"):
         CommonsEnv(preset="newcomer", mechanism="mediation")

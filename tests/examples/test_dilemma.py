@@ -211,6 +211,30 @@ def test_a_study_is_played_and_measured(tmp_path):
     }
 
 
+FORCED = """\
+name: forced
+conditions:
+  - name: goods
+    scenario: dilemma
+    preset: public_goods
+    settings: {rounds: 4}
+    policies: {player_0: cooperate, all: defect}
+    episodes: 1
+    changes: [{from_round: 2, until_round: 3, players: player_1, policy: {name: forced, options: {choice: A}}}]
+"""
+
+
+def test_whom_a_study_forces_is_measured_only_where_it_does_not(study_file, tmp_path):
+    run_study(load_study(study_file(FORCED)), tmp_path / "run", workers=1)
+    folder = open_run(tmp_path / "run")
+    (arm, seed), *_ = folder.episodes
+    row = SCENARIO.episode_metrics(folder.read_events(arm.name, seed)[1])
+    # Shares of 1/3 in rounds 1 and 4, of 1/2 among the two others in rounds 2 and 3. A contribution is worth .5 to
+    # everybody; two of them bring who contributed 1 and the third player 2.
+    assert row["cooperative"] == pytest.approx((1 / 3 + 1 / 2) / 2)
+    assert row["payoff"] == pytest.approx(((0.5 + 1.5 + 1.5) / 3 + (1 + 2) / 2) / 2)
+
+
 @pytest.mark.parametrize(
     ("fields", "named"),
     [

@@ -5,6 +5,7 @@ import json
 import warnings
 from math import fsum
 from pathlib import Path
+from statistics import fmean
 
 import numpy as np
 import pytest
@@ -21,10 +22,11 @@ from llm_coop_envs.measures.process import process_measures
 from llm_coop_envs.measures.synthetic_worlds import find_synthetic_worlds, score_world
 from llm_coop_envs.policies import play, scripted
 from llm_coop_envs.policies.llm.seats import ChatSeats
+from llm_coop_envs.reports.run_sections import read_run as read_sections
 from llm_coop_envs.runs.folder import open_run
 from llm_coop_envs.runs.human_game import plan_game
 from llm_coop_envs.runs.runner import run_study
-from llm_coop_envs.studies.study import load_study
+from llm_coop_envs.studies.study import load_study, parse_study
 from llm_coop_envs.wrappers import NumericView, TextView
 from llm_coop_envs.wrappers.single_agent import make_single_agent
 from market.env import MarketEnv, MarketSettings
@@ -45,11 +47,11 @@ def market(monkeypatch):
     registry.register(SCENARIO)
 
 
-def played(policies="truthful", seed=1, **fields):
+def played(policies="truthful", seed=1, options=None, **fields):
     """The environment after an episode, and its measures; `policies` is one name for all, or one by role."""
     env = MarketEnv(record=True, **fields)
     names = policies if isinstance(policies, dict) else dict.fromkeys(("seller", "buyer"), policies)
-    by_role = {role: scripted.make(f"market/{name}") for role, name in names.items()}
+    by_role = {role: scripted.make(f"market/{name}", **(options or {})) for role, name in names.items()}
     play(env, {agent: by_role[agent.rpartition("_")[0]] for agent in env.possible_agents}, seed=seed)
     return env, SCENARIO.episode_metrics(env.events)
 
@@ -284,9 +286,10 @@ def test_snapshots_continue():
 
 
 @settings(max_examples=15, deadline=None)
-@given(st.integers(0, 10_000), st.sampled_from(["call", "double"]))
-def test_measures_are_in_their_ranges(seed, rule):
-    env, measures = played("zero_intelligence", seed=seed, rule=rule, rounds=3)
+@given(st.integers(0, 10_000), st.sampled_from(["call", "double"]), st.booleans())
+def test_measures_are_in_their_ranges(seed, rule, budget):
+    """Without a budget traders bid more than a unit is worth to anybody, and prices pass the highest value."""
+    env, measures = played("zero_intelligence", options={"budget": budget}, seed=seed, rule=rule, rounds=3)
     for name, value in measures.items():
         limits = SCENARIO.measured.range_of(name, env.settings.to_json())
         if value is not None and limits is not None:
@@ -313,3 +316,26 @@ def test_settings_are_checked():
     for field, value in wrong.items():
         with pytest.raises(SettingsError, match=f"^{field}="):
             MarketSettings(**{field: value})
+
+
+def test_the_report_has_the_mark_up_and_a_verdict_on_the_talk_as_two_measures(tmp_path):
+    """They differ: who names a floor has both, who tells tickets the price alone, and honest traders neither."""
+    arms = {"floor": "floor_ring", "tickets": "ticket_ring", "honest": "truthful"}
+    conditions = "".join(
+        f"  - {{name: {name}, scenario: market, pair: talk, episodes: 8, policies: {{'seller_*': {policy}, all: "
+        f"truthful}}}}\n"
+        for name, policy in arms.items()
+    )
+    study = parse_study(f"name: x\nseed: 3\nconditions:\n{conditions}", "x")
+    folder = run_study(study, tmp_path / "run", workers=1).run
+    rows = {}
+    for arm, seed in folder.episodes:
+        rows.setdefault(arm.name, []).append(SCENARIO.episode_metrics(folder.read_events(arm.name, seed)[1]))
+    judged = {name: [row["judged_by_rules"] for row in own] for name, own in rows.items()}
+    assert fmean(judged["floor"]) > 0.4
+    assert judged["tickets"] == [0.0] * 8
+    assert judged["honest"] == [None] * 8
+    for name in ("floor", "tickets"):
+        assert fmean(row["markup"] for row in rows[name] if row["markup"] is not None) > 5
+    (headline,) = read_sections(open_run(tmp_path / "run"))[0][0].tables()
+    assert {"markup", "judged_by_rules"} <= set(headline.head)

@@ -3,12 +3,15 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 
 import pyarrow.parquet as parquet
 import pytest
 import yaml
+from attackers import forge
+from markdown_it import MarkdownIt
 from model_studies import SHORT, answering, play
 from small import ALL, llm_coop, small_study
 
@@ -203,12 +206,84 @@ def test_a_hugging_face_folder_has_a_card_and_metadata_of_every_column(everythin
     assert "12 episodes of 6 conditions" in text
 
 
+#: What NeurIPS 2026 asks of a data set's Croissant file about responsible use.
+RESPONSIBLE = (
+    *("rai:dataLimitations", "rai:dataBiases", "rai:personalSensitiveInformation", "rai:dataUseCases"),
+    *("rai:dataSocialImpact", "rai:hasSyntheticData", "prov:wasDerivedFrom", "prov:wasGeneratedBy"),
+)
+
+
+def test_metadata_say_how_data_may_be_used_and_the_card_says_the_same(everything, tmp_path):
+    out = export_run(everything, "hf", tmp_path / "out", licence="CC-BY-4.0")
+    metadata = json.loads((out / "croissant.json").read_text())
+    assert [name for name in RESPONSIBLE if not metadata[name]] == []
+    assert metadata["license"] == "https://spdx.org/licenses/CC-BY-4.0.html"
+    _, head, card = (out / "README.md").read_text().split("---\n", 2)
+    assert yaml.safe_load(head)["license"] == "cc-by-4.0"
+    for name in RESPONSIBLE[:5]:
+        assert metadata[name] in card
+    assert metadata["citeAs"] in card
+    assert "no person played" in card
+
+
+def test_a_person_who_played_is_named_in_the_card(everything, tmp_path):
+    shutil.copytree(everything, tmp_path / "run")
+    forge(tmp_path / "run", lambda manifest: manifest["policies"].update(human="human"))
+    out = export_run(tmp_path / "run", "hf", tmp_path / "out")
+    assert "People played" in (out / "README.md").read_text()
+    assert "license" not in json.loads((out / "croissant.json").read_text())
+
+
+@pytest.mark.parametrize(("form", "licence"), [("hf", "do what you want"), ("hf", "../x"), ("csv", "MIT")])
+def test_a_licence_that_is_none_or_has_no_place_is_a_sentence(everything, tmp_path, form, licence):
+    done = llm_coop("export", everything, "--to", form, "--licence", licence, "-o", tmp_path / "out")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "licence=" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+HOSTILE = (
+    "<img src=x onerror=alert(1)> [a](javascript:b) ![p](//x) <https://x.y> &lt; \u202e\n# Head\n---\nlicense: mit\n"
+    "| c | `` ``` ~~~ </b> *s* _u_"
+)
+
+
+def test_names_in_a_card_only_show_themselves(everything, tmp_path):
+    """What a run's author named is text in the card: no link, picture, HTML, heading, cell or field of its own."""
+    shutil.copytree(everything, tmp_path / "run")
+
+    def rename(manifest):
+        manifest["study"] = manifest["description"] = HOSTILE
+        manifest["policies"] = {HOSTILE: HOSTILE}
+
+    forge(tmp_path / "run", rename)
+    (tmp_path / "run" / "study.yaml").write_text(f"# {HOSTILE}\n")
+    plain = (export_run(everything, "hf", tmp_path / "plain") / "README.md").read_text()
+    forged = (export_run(tmp_path / "run", "hf", tmp_path / "forged") / "README.md").read_text()
+    _, head, card = forged.split("---\n", 2)
+    assert yaml.safe_load(head)["pretty_name"] == HOSTILE
+    assert set(yaml.safe_load(head)) == {"pretty_name", "tags", "configs"}
+    assert "\u202e" not in card
+    tokens, expected = (MarkdownIt().enable("table").parse(text.split("---\n", 2)[2]) for text in (forged, plain))
+
+    def shape(tokens):
+        policies = [token.type for token in tokens if token.type not in ("list_item_open", "list_item_close")]
+        return [name for name in policies if not name.startswith(("paragraph", "inline"))]
+
+    assert shape(tokens) == shape(expected)
+    inner = {child.type for token in tokens for child in token.children or ()}
+    assert inner <= {"text", "text_special", "code_inline", "strong_open", "strong_close", "softbreak"}
+
+
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the library
-def test_croissant_metadata_load_the_tables(everything, tmp_path):
+def test_croissant_metadata_load_the_tables(everything, tmp_path, caplog):
     croissant = pytest.importorskip("mlcroissant")
-    out = export_run(everything, "hf", tmp_path / "out")
+    out = export_run(everything, "hf", tmp_path / "out", licence="CC-BY-4.0")
     loaded = croissant.Dataset(jsonld=str(out / "croissant.json"))
     assert not loaded.metadata.ctx.issues.errors
+    assert not loaded.metadata.ctx.issues.warnings
+    assert not [record for record in caplog.records if record.levelname == "WARNING"]
     rows = read_rows(out / "data" / "messages.parquet")
     assert [one["messages/text"].decode() for one in loaded.records("messages")] == [row["text"] for row in rows]
 

@@ -1,5 +1,6 @@
 """The published values are pinned: whoever changes a digit has to change it twice."""
 
+import pytest
 from small import small_study
 
 from llm_coop_envs import kbc_v0
@@ -87,3 +88,26 @@ conditions:
     assert rows == [0, 0, 1, 1, 1, 1]
     notes = [[text.get_text() for text in axis.texts] for axis in axes]
     assert notes == [[], [], ["k = 0"], ["k = 1"], ["k = 2"], ["k = 3"]]
+
+
+FORCED = """\
+name: forced
+conditions:
+  - name: contest
+    scenario: kbc
+    settings: {players: 5, session: repeated, rounds: 3}
+    policies: uniform
+    seeds: [1, 2]
+    changes: [{from_round: 3, players: "player_[0-2]", policy: {name: forced, options: {choice: 100}}}]
+"""
+
+
+def test_the_table_of_variances_has_the_values_of_the_measure_where_a_study_forces(tmp_path):
+    run_study(small_study(FORCED), tmp_path / "run")
+    ((section,), _) = read_run(open_run(tmp_path / "run"))
+    (table,) = [table for table in section.tables() if table.title == "Variance by decision"]
+    ((row,), (arm,)) = table.rows, section.conditions
+    last = [metrics["variance_last"] for metrics in arm.metrics]
+    assert row.cells[-1].number.mean == pytest.approx(sum(last) / 2)
+    assert [len(numbers) for numbers in arm.episodes[0].choices] == [5, 5, 2]
+    assert any(note.startswith("Forced numbers are left out of the measures") for note in table.notes)

@@ -153,9 +153,13 @@ def test_episodes_are_drawn_as_often_as_there_are_and_whole():
 
 def test_together_counts_rounds_in_which_two_propose_or_accept():
     statements = statements_of((0, "a"), (1, "b"), (0, "c"))
-    assert joint_round_share(statements, ["agreement proposed", "agreement accepted", "none"]) == 1.0
-    assert joint_round_share(statements, ["agreement proposed", "none", "agreement accepted"]) == 0.0
-    assert joint_round_share([], []) == 0.0
+
+    def share(*kinds):
+        return joint_round_share((s.round, s.speaker, kind) for s, kind in zip(statements, kinds, strict=True))
+
+    assert share("agreement proposed", "agreement accepted", "none") == 1.0
+    assert share("agreement proposed", "none", "agreement accepted") == 0.0
+    assert joint_round_share([]) == 0.0
 
 
 def test_the_rubric_has_a_hash_and_a_meaning_for_each_kind():

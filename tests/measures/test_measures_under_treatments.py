@@ -8,6 +8,9 @@ from spied import count_contest, count_evacuation, count_market, count_talk, wat
 
 from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.measures.process import process_measures
+from llm_coop_envs.runs.episode import _record_changes
+from llm_coop_envs.studies.conditions import PolicyChange
+from llm_coop_envs.treatments.changes import Change, fits_any
 
 SCENARIOS = {
     "kbc": ({"players": 5, "session": "repeated", "rounds": 5, "talk_turns": 1}, {10: 10, 20: 20, 35: 35}),
@@ -19,6 +22,12 @@ SCENARIOS = {
         {**SMALL_ROOM, "rounds": 12, "replan_probability": 0.8, "control": "exit", "injury": "active"},
         {"bottom": 0, "left": 1, "right": 2},
     ),
+}
+# Whom a study forces: players, first round, last round, which value of the pool.
+CUTS = {
+    "cut": (("*_1", "*_2"), 2, 3, 0),
+    "cut_at_first": (("*_0",), 0, 2, 1),
+    "all_cut": (("*",), 1, 2, 1),
 }
 LEAVERS = [{"from_round": 3, "players": ["*_1", "*_3"], "settings": {"present": False}}]
 STOPS = {"powers": ["veto"], "on": ["choices"]}
@@ -33,6 +42,9 @@ TREATMENTS = {
     "invalid": {},
     "stopped": {"regulator": STOPS},
     "forced": {"initial_prices": 1.6, "force_first_price": True},
+    "cut": {},
+    "cut_at_first": {},
+    "all_cut": {},
     "held": {"collusion_window": 2, "collusion_tolerance": 0.6},
     "on_a_grid": {"prices": "grid"},
     "in_order": {"hear_later_speakers": False},
@@ -69,6 +81,16 @@ def played(scenario, treatment, seed=3, **changed):
         counts["worth"] = {value: grid[k] for value, k in pool.items()}
     if treatment == "forced":
         counts |= {"forced": (1,), "laid_down": TREATMENTS["forced"]["initial_prices"]}
+    if treatment in CUTS:
+        players, first, last, value = CUTS[treatment]
+        who = [agent for agent in env.possible_agents if fits_any(agent, players)]
+        value = [*pool][value]
+        change = PolicyChange(
+            when=Change(from_round=first, until_round=last, players=players),
+            policy="forced",
+            options={"choice": value, **({"phase": "exit"} if scenario == "evacuation" else {})},
+        )
+        counts["cut"] = who, range(first, last + 1), value, _record_changes([change], None)
     spoiled = 0.3 if treatment in ("invalid", "stumbling") else 0.0
     watched = watch(env, scenario, pool, seed=seed, spoiled=spoiled, **counts)
     return watched, json.loads(json.dumps(env.events)), find_scenario(scenario)
@@ -102,7 +124,7 @@ def test_measures_of_the_scenario(scenario, treatment):
     assert row == pytest.approx(expected)
 
 
-LONG = ("plain", "forced", "invalid", "on_a_grid")
+LONG = ("plain", "forced", "invalid", "on_a_grid", "cut", "all_cut")
 
 
 @pytest.mark.parametrize("treatment", [*LONG, "leaving"])
@@ -116,18 +138,19 @@ def test_measures_of_long_markets(treatment):
 
 
 @pytest.mark.parametrize("rounds", [100, 101, 130])
-@pytest.mark.parametrize("treatment", LONG)
+@pytest.mark.parametrize("treatment", [name for name in LONG if name != "cut"])
 def test_measures_of_a_single_firm(treatment, rounds):
     watched, events, descriptor = played("bertrand", treatment, talk=False, firms=1, rounds=rounds)
     row = descriptor.episode_metrics(events)
-    own = [choice.counted for choice in watched.choices if choice.round not in watched.forced]
+    forced = {*watched.forced, *(choice.round for choice in watched.choices if choice.forced)}
+    own = [choice.counted for choice in watched.choices if choice.round not in forced]
     best = watched.env.settings.equilibria
     ends = [sorted(own[-100:])[k] for k in (9, 89)] if len(own) >= 100 else []
     found = all(abs(end / best.joint[0] - 1) <= 0.05 for end in ends) if ends else None
     late = [rewards["firm_0"] >= 0.99 * best.joint_profit[0] for _, number, rewards, _ in watched.steps if number > 100]
     assert row["monopoly_found"] == found
     assert row["optimal_rounds"] == pytest.approx(sum(late) / len(late) if late else None)
-    assert (row["forced_rounds"], row["mean_price"]) == (len(watched.forced), pytest.approx(sum(own) / len(own)))
+    assert (row["forced_rounds"], row["mean_price"]) == (len(forced), pytest.approx(sum(own) / len(own)))
     assert row["collusiveness_index"] is None
     assert (row["together_share"], row["together_longest"], row["window_round"]) == (0, 0, None)
 

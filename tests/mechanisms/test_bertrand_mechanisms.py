@@ -1,5 +1,9 @@
 """Mechanisms around the price of firms: the litmus without a model, and what a market cannot carry."""
 
+import json
+import random
+import warnings
+
 import pytest
 
 from dilemma.scenario import SCENARIO as DILEMMA
@@ -9,8 +13,14 @@ from llm_coop_envs.cli.description import describe
 from llm_coop_envs.core import registry
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies import play, scripted
+from llm_coop_envs.wrappers import NumericView
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)
+    from pettingzoo.test import parallel_api_test, parallel_seed_test
 
 GRID = {"prices": "grid", "talk": False, "rounds": 3}
+PAIRS = {"firms": 4, "group_size": 2, "matching": "random"}
 
 
 def last_prices(name="best_responder", **fields):
@@ -83,8 +93,13 @@ def test_measures_of_the_market_are_as_ever():
         ({"mechanism": "mediation", "moves": "alternating", "initial_prices": 1.5}, "moves: simultaneous"),
         ({"mechanism": "mediation", "force_first_price": True, "initial_prices": 1.5}, "no forced first price"),
         ({"mechanism": "mediation", "firms": 30}, "for 2 to 20 players"),
-        ({"group_size": 2, "matching": "random", "firms": 4}, "means nothing in this scenario"),
         ({"mechanism": "reputation"}, "set group_size"),
+        ({"group_size": 2, "firms": 4}, "has the same firms meet in each round"),
+        ({**PAIRS, "firms": 5}, "5 players do not divide into groups of 2; take 4 or 6"),
+        ({**PAIRS, "cost": [1, 1, 1, 1.1]}, "does not go with group_size, whose firms are all alike"),
+        ({**PAIRS, "initial_prices": 1.5}, "initial_prices=1.5: does not go with group_size"),
+        ({**PAIRS, "regulator": {"powers": ["log"]}}, "does not go with group_size"),
+        ({**PAIRS, "observation_noise": 0.1}, "does not go with group_size"),
     ],
 )
 def test_what_a_market_cannot_carry_is_refused(fields, sentence):
@@ -94,10 +109,126 @@ def test_what_a_market_cannot_carry_is_refused(fields, sentence):
 
 @pytest.mark.parametrize(
     ("scenario", "named"),
-    [("bertrand", {"mechanism"}), ("dilemma", {"mechanism", "group_size", "matching"}), ("kbc", set())],
+    [(name, {"mechanism", "group_size", "matching"}) for name in ("bertrand", "dilemma")] + [("kbc", set())],
 )
 def test_describe_lists_what_a_scenario_carries(scenario, named, monkeypatch):
     monkeypatch.setattr(registry, "_registered", {})
     registry.register(DILEMMA)
     listed = {setting.name for setting in describe(scenario).settings}
     assert listed & {"mechanism", "group_size", "matching"} == named
+
+
+MANY = {"firms": 6, "group_size": 2, "prices": "grid", "talk": False, "record": True}
+
+
+def played(names, **fields):
+    env = bertrand_v0.parallel_env(**{**MANY, **fields})
+    players = [scripted.make(f"bertrand/{name}") for name in names.split()]
+    play(env, dict(zip(env.possible_agents, players, strict=True)), seed=3)
+    return env
+
+
+@pytest.mark.parametrize("matching", ["random", "round_robin"])
+@pytest.mark.parametrize("kind", ["reputation", "reputation_higher"])
+def test_image_scoring_holds_prices_among_rivals_who_change_and_shuns_who_undercuts(kind, matching):
+    fields = {"mechanism": kind, "matching": matching}
+    env = played("image_scoring " * 6, **fields)
+    game = env.settings.stage_game()
+    cooperating, competing = (game.amounts[choice] for choice in (game.cooperative, game.competitive))
+    rounds = [event["prices"] for event in env.events if event["type"] == "round"]
+    assert rounds == [[cooperating] * 6] * 15
+    assert episode_metrics(env.events)["profit_gain"] == pytest.approx(1, abs=0.01)
+    # One that always competes is met with the competitive price once it has a record; the others hold theirs.
+    env = played("image_scoring " * 5 + "best_responder", **fields)
+    for event in [event for event in env.events if event["type"] == "round"]:
+        number = event["round"]
+        (rival,) = (set(group) - {5} for group in env.groups_in(number) if 5 in group)
+        assert event["prices"][5] == competing
+        assert event["prices"][rival.pop()] == (cooperating if number == 1 else competing)
+
+
+def test_without_records_who_undercuts_is_not_shunned():
+    env = played("image_scoring " * 5 + "best_responder", matching="random", rounds=15)
+    game = env.settings.stage_game()
+    rounds = [event["prices"] for event in env.events if event["type"] == "round"]
+    assert rounds == [[game.amounts[game.cooperative]] * 5 + [game.amounts[game.competitive]]] * 15
+    last = [event["profits"] for event in env.events if event["type"] == "round"][-1]
+    assert last[5] == max(last)
+
+
+@pytest.mark.parametrize("fields", [{}, {"mechanism": "reputation"}, {"demand": "linear", "beta": 1, "d": 0.5}])
+def test_each_group_is_a_market_of_its_own(fields):
+    alone = bertrand_v0.parallel_env(
+        prices="grid",
+        talk=False,
+        rounds=15,
+        record=True,
+        **{name: value for name, value in fields.items() if name != "mechanism"},
+    )
+    rounds = {} if "mechanism" in fields else {"rounds": 15}
+    env = bertrand_v0.parallel_env(**{**MANY, **rounds, "matching": "random", **fields})
+    assert env.settings.grids[0] == alone.settings.grids[0]
+    assert env.equilibria.nash == alone.equilibria.nash * 3
+    draw = random.Random(1)
+    env.reset(seed=1)
+    while env.agents:
+        groups = env.groups_in(env.round)
+        choices = [draw.randrange(15) for _ in env.agents]
+        state = json.loads(json.dumps(env.get_state()))
+        _, rewards, *_ = env.step({a: {"choice": k} for a, k in zip(env.agents, choices, strict=True)})
+        for group in groups:
+            alone.reset(seed=1)
+            _, expected, *_ = alone.step({f"firm_{k}": {"choice": choices[i]} for k, i in enumerate(group)})
+            assert [rewards[f"firm_{i}"] for i in group] == list(expected.values())
+            rows, own = env.features(), alone.features()
+            assert [rows[i].tolist() for i in group] == own.tolist()
+        again = bertrand_v0.parallel_env(**{**MANY, **rounds, "matching": "random", **fields})
+        again.set_state(state)
+        again.step({a: {"choice": k} for a, k in zip(again.agents, choices, strict=True)})
+        assert again.get_state() == env.get_state()
+        if env.agents:
+            assert again.look()[0]["firm_0"]["text"] == env.look()[0]["firm_0"]["text"]
+
+
+@pytest.mark.parametrize("wording", ["en-a", "en-b", "de-a"])
+def test_a_firm_is_told_who_its_rival_is_and_its_record_and_no_prices_of_others(wording):
+    env = bertrand_v0.parallel_env(**{**MANY, "matching": "random", "mechanism": "reputation", "wording": wording})
+    env.reset(seed=1)
+    for turn in range(3):
+        env.step({agent: {"choice": 2 * i + turn} for i, agent in enumerate(env.agents)})
+    observations, infos = env.look()
+    prices = [event["prices"] for event in env.events if event["type"] == "round"]
+    for i, agent in enumerate(env.agents):
+        (rival,) = [k for k in env.group_of(i) if k != i]
+        slots, text = infos[agent]["slots"], observations[agent]["text"]
+        assert slots.rivals == (f"firm_{rival}",)
+        known = {i, rival} | {k for number in (1, 2, 3) for g in env.groups_in(number) if rival in g for k in g}
+        for number, row in enumerate(prices):
+            assert f"{row[rival]:.6g}" in text
+            for other in set(range(6)) - known:
+                assert f"firm_{other}" not in text, (number, other)
+        assert "80" in text
+    if wording == "en-a":
+        assert "Which firms sell to the same customers changes from round to round." in text
+        assert "another one with a chance of 80 %, with other players" in text
+
+
+def test_rivals_talk_among_themselves():
+    env = bertrand_v0.parallel_env(**{**MANY, "matching": "random", "talk": True, "exchanges": 1, "rounds": 2})
+    env.reset(seed=1)
+    while env.agents:
+        groups = [sorted(group) for group in env.groups_in(env.round)]
+        env.step({agent: {"message": f"I am {agent}", "choice": 3} for agent in env.agents})
+        for event in env.events:
+            if event["type"] == "message" and event["round"] == env.round:
+                heard = sorted([int(name[-1]) for name in event["hearers"]] + [int(event["agent"][-1])])
+                assert heard in groups
+
+
+def test_official_with_rivals_who_change():
+    def make(**options):
+        return bertrand_v0.parallel_env(**{**MANY, "matching": "random", "mechanism": "reputation", **options})
+
+    parallel_api_test(make(), num_cycles=30)
+    parallel_seed_test(make, num_cycles=30)
+    parallel_api_test(NumericView(make()), num_cycles=30)

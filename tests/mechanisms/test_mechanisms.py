@@ -108,7 +108,8 @@ def test_payments_of_a_contract_are_in_the_rewards_and_recorded():
         (1, "payments: 2, -2"),
     ]
     measures = mechanism_measures(env.events)
-    assert measures == {"elected": 1.0, "approved": 0.5, "signed": 1.0, "bound": 1.0, "paid": 2.0}
+    shares = {"elected": 1.0, "approved": 0.5, "signed": 1.0, "bound": 1.0}
+    assert measures == {"mechanism": "contracting", **shares, "paid": 2.0}
 
 
 @pytest.mark.parametrize(
@@ -327,9 +328,10 @@ def test_a_model_proposes_votes_signs_and_chooses():
         ({"mechanism": {"kind": "mediation", "voters": ["firm_9"]}}, "mechanism.voters='firm_9': is not a seat"),
         ({"mechanism": {"kind": "repetition", "continuation": 1.5}}, "mechanism.continuation=1.5"),
         ({"mechanism": "repetition", "rounds": 7}, "rounds=7: mechanism.rounds says 15"),
+        ({"mechanism": {"kind": "repetition", "rounds": 10_001}}, "mechanism.rounds=10001: must be between 1"),
         ({"mechanism": "reputation"}, "set group_size, and matching to random"),
         ({"mechanism": "reputation", **REPUTATION, "players": 7}, "do not divide into groups of 2; take 6 or 8"),
-        ({"mechanism": "mediation", **REPUTATION}, "mediation is for all players"),
+        ({"mechanism": "mediation", **REPUTATION}, "with others, as matching is random; set period: 1"),
         ({"mechanism": "mediation", "regulator": {}}, "goes neither with a regulator"),
         ({"group_size": 3, "players": 6}, "group_size=3: a matrix game has 2"),
     ],

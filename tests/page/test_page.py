@@ -1,5 +1,6 @@
 """The page in a real browser: open, scrub, filter, steer, compare, hostile messages, for everybody."""
 
+import asyncio
 import json
 import shutil
 import threading
@@ -223,8 +224,32 @@ def test_a_live_run_is_paused_and_resumed(browser, tmp_path):
     assert set(server.asked.values()) == {1}
 
 
+class Gate:
+    """Lets a server answer a few questions, then holds all others: what a page shows stays until it was looked at."""
+
+    def __init__(self, server, few):
+        self._respond, self._open, self._held = server._respond, threading.Event(), threading.Event()
+        self._few = few
+        server._respond = self.respond
+        self.open = self._open.set
+
+    def close(self):
+        """Hold what is asked from now on; returns once something is."""
+        self._held.clear()
+        self._open.clear()
+        assert self._held.wait(30)
+
+    async def respond(self, *given):
+        self._few -= 1
+        while self._few < 0 and not self._open.is_set():
+            self._held.set()
+            await asyncio.sleep(0.01)
+        return await self._respond(*given)
+
+
 def test_what_becomes_of_an_order_is_shown(browser, tmp_path):
-    with answering(latency=2.0) as server, looked_at(browser, tmp_path) as (_, address):
+    with answering(latency=0.05) as server, looked_at(browser, tmp_path) as (_, address):
+        gate = Gate(server, few=3)
         playing = threading.Thread(target=lambda: play(server, tmp_path / "run"))
         playing.start()
         browser.open(address)
@@ -233,29 +258,29 @@ def test_what_becomes_of_an_order_is_shown(browser, tmp_path):
         browser.open(f"{base}#/run/run")
         browser.click("Pause", "button")
         browser.until("document.querySelector('.chip').innerText === 'pausing'")
+        gate.open()
         browser.until("document.querySelector('.chip').innerText === 'paused'")
         browser.open(f"{base}#/run/run/episode/kbc-talk/0")
-        browser.shows("Nothing was said in this round")  # so far
-        server.latency = 0.2
+        browser.until("document.querySelector('.chip.paused') && document.querySelector('.talk')")
         browser.open(f"{base}#/run/run")
         browser.click("Resume", "button")
+        gate.close()
         browser.shows("of their rounds")
-        server.latency = 2.0
-        time.sleep(0.3)
         browser.run("window.confirm = () => true")
         browser.click("Stop", "button")
         browser.until("document.querySelector('.chip').innerText === 'stopping'")
         assert browser.run("document.querySelector('.steering')") is None
+        gate.open()
         browser.until("document.querySelector('.chip').innerText === 'interrupted'")
         playing.join(60)
 
 
 def test_rounds_of_a_live_run_of_rules_appear_as_they_are_played(browser, tmp_path, monkeypatch):
     rules = KBC.replace("talk: false, players: 5", "talk: false, players: 5, session: repeated, rounds: 80")
-    fast = workers.play_episode
+    fast, rounds_to_play = workers.play_episode, threading.Semaphore(10)
 
     def slowly(*given, on_step):
-        return fast(*given, on_step=lambda env: (on_step(env), time.sleep(0.05)))
+        return fast(*given, on_step=lambda env: (on_step(env), rounds_to_play.acquire(timeout=60)))
 
     monkeypatch.setattr(workers, "play_episode", slowly)
     with looked_at(browser, tmp_path) as (_, address):
@@ -267,8 +292,10 @@ def test_rounds_of_a_live_run_of_rules_appear_as_they_are_played(browser, tmp_pa
         rounds = "Number(document.querySelector('output b').innerText)"
         browser.until("document.querySelector('.chip.playing') && document.querySelector('output b')")
         before = browser.run(rounds)
+        rounds_to_play.release(10)
         browser.until(f"document.querySelector('output b') && {rounds} > {before}")
         order(tmp_path / "run", {"do": "stop"})
+        rounds_to_play.release(1000)
         playing.join(60)
 
 

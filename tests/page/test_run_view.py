@@ -183,7 +183,8 @@ def test_a_run_answers_first(browser, page):
     circles = browser.run("document.querySelector('.strip svg').querySelectorAll('circle').length")
     assert circles == 2
     browser.fill("Measure", "mean_last")
-    browser.until("document.querySelector('.strip svg').getAttribute('aria-label').includes('mean last, mean')")
+    label = "document.querySelector('.strip svg').getAttribute('aria-label')"
+    browser.until(f"{label}.includes('mean of the numbers in the last decision, mean')")
     for width, dark in ((390, True), (1280, False)):
         browser.size(width, dark=dark)
         usable(browser)
@@ -345,18 +346,22 @@ def test_progress_is_one_truth(browser, tmp_path):
         playing.join(60)
 
 
-def test_the_column_of_steering_says_what_it_holds(browser, folder, tmp_path):
+def test_a_run_that_plays_is_steered_in_sight(browser, folder, tmp_path):
+    """Below the run that plays, and below no other; nothing is cut at the right."""
     shutil.copytree(folder / "rules", tmp_path / "rules")
     with answering(latency=0.05) as server, looked_at(browser, tmp_path) as (_, address):
         playing = threading.Thread(target=lambda: play(server, tmp_path / "run"))
         playing.start()
         browser.open(address)
-        browser.shows("Pause, stop, slow down")
-        browser.shows("not playing")
-        browser.shows("at most")
+        browser.until("document.querySelectorAll('tr.steer').length === 1")
+        label = "document.querySelector('tr.steer input').getAttribute('aria-label')"
+        assert browser.run(label) == "At most so many at a time in short"
+        assert browser.run("document.querySelector('tr.steer').innerText.includes('at most')")
+        assert browser.run("document.querySelector('tr.steer .steering').scrollWidth <= innerWidth - 48")
+        assert browser.run("document.querySelector('table.rows').offsetWidth <= innerWidth")
         assert "Begun" in browser.text()
         order(tmp_path / "run", {"do": "stop"})
-        browser.until("!document.body.innerText.includes('Pause, stop, slow down')", 60)
+        browser.until("!document.querySelector('tr.steer')", 60)
         playing.join(60)
 
 

@@ -107,3 +107,17 @@ def test_models_that_follow_each_other_share_their_memory():
     seat.set_state(state)
     assert second._memories["firm_0"].last("plan").text == "stay high"
     assert second._memories["firm_0"] is first._memories["firm_0"]
+
+
+def test_a_successor_that_a_mix_leaves_no_seat_is_not_begun():
+    """The seats of a mix are dealt anew in each episode: those whom a change means may all go to others."""
+    version, settings, usual, options, _ = CASES["evacuation"]
+    env = version.parallel_env(record=True, **settings)
+    first, *rest = env.possible_agents
+    change = Change(from_round=2, players=(first,))
+    switching = Switching(make(usual), [Successor(change=change, policy=make("forced", **options))])
+    play(env, {first: make(usual), **dict.fromkeys(rest, switching)}, seed=3)
+    switching.set_state(switching.get_state())
+    plain, others = version.parallel_env(record=True, **settings), make(usual)
+    play(plain, {first: make(usual), **dict.fromkeys(rest, others)}, seed=3)
+    assert env.events == plain.events

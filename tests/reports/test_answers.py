@@ -57,8 +57,8 @@ def with_sessions(folder, second=None, **changes):
 
 
 def test_sessions_without_numbers(cut, tmp_path):
-    """One that found nothing to ask ended as it should; one that never ended was killed, or goes on."""
-    for ended, told, killed in (("2026-01-01T00:00:00+00:00", "asked nothing", False), (None, "did not end", True)):
+    """One that found nothing to ask ended as it should; one without an end that another followed was killed."""
+    for ended, told, killed in (("2026-01-01T00:00:00+00:00", "asked nothing", False), (None, "was killed", True)):
         folder = tmp_path / told.replace(" ", "-")
         shutil.copytree(cut, folder)
         with_sessions(folder, ended=ended)

@@ -46,9 +46,11 @@ def test_copies_of_one_deterministic_game_are_no_sample(tmp_path):
     run, sections, (contrast,), table = contrasts_of(tmp_path / "run", FIRMS.replace("PLAYER", "price_matching"))
     assert [arm.size for arm in sections[0].conditions] == ["n = 6, 1 distinct"] * 2
     assert {test.p for test in contrast.comparisons} == {None}
-    assert "'talk' has 1 distinct course of play in 6 episodes; with fewer than 6 in an arm nothing is" in table.lead
+    assert (
+        "'talk' each have 1 distinct course of play in 6 episodes; with fewer than 6 in an arm nothing is" in table.lead
+    )
     assert table.rows[0].cells[4].below == "1 and 1 distinct"
-    assert "1 of 6 in 'talk'" in " ".join(methods(run, sections, None))
+    assert "1 of 6 in 'talk'. Nothing is claimed" in " ".join(methods(run, sections, None))
     done = invoke("power", tmp_path / "run")
     assert done.exit_code == 2
     assert "1 distinct course of play" in done.stderr
@@ -61,7 +63,7 @@ def test_equal_columns_are_one_test_in_holms_family(tmp_path):
     assert contrast.twins == {"profit_gain_last": "profit_gain"}
     assert [test.measure for test in contrast.tests] == ["profit_gain", "mean_price"]
     assert contrast.adjusted[0] == contrast.adjusted[1] == pytest.approx(min(1, 2 * contrast.comparisons[0].p))
-    assert "profit_gain_last equals profit_gain in every episode" in table.lead
+    assert "the profit gain in the last rounds equals the profit gain in every episode" in table.lead
     assert table.rows[1].below.startswith("Equal to profit_gain in every episode, and one test with it.")
     assert "for the 2 tests of" in " ".join(table.notes)
 
@@ -86,8 +88,8 @@ def test_the_order_within_a_round_and_forced_choices_make_no_course():
     one = [choice("a", 0.5, 1), forced, choice("a", 0.1 + 0.2), choice("b", 2)]
     assert course_of(one) == course_of([choice("a", 0.9, 1), forced, choice("b", 2), choice("a", 0.3)])
     assert course_of(one) != course_of([choice("a", 0.5, 1), forced, choice("a", 0.31), choice("b", 2)])
-    assert too_few_courses("x", ["a"] * 5 + ["b"]).startswith("'x' has 2 distinct courses of play in 6 episodes")
-    assert too_few_courses("x", list("abcdefaaaa")) == too_few_courses("x", list("abc")) == ""
+    assert too_few_courses(("x", ["a"] * 5 + ["b"])).startswith("'x' has 2 distinct courses of play in 6 episodes")
+    assert too_few_courses(("x", list("abcdefaaaa"))) == too_few_courses(("x", list("abc"))) == ""
 
 
 @pytest.mark.parametrize("name", ["bertrand_talk", "oversight", "governance"])
@@ -150,7 +152,11 @@ def test_the_same_random_numbers_are_claimed_only_where_nature_agrees(tmp_path):
     _, sections, contrasts, table = contrasts_of(tmp_path / "run", FIRMS.replace("PLAYER", DRAWING))
     assert table.notes[0] == "The two differ in nothing but talk: same players and seeds, and nature drew the same."
     arm = contrasts[0].second
-    arm.nature[2] = {(4, "weather"): "x"}
+    usual = arm.nature[2]
+    arm.nature[2] = {(4, "matching"): "x"}
+    more = contrast_tables(contrasts, sections[0])[0].notes[0]
+    assert more.endswith("same players and seeds, and nature drew the same of what it drew in both.")
+    arm.nature[2] = {**usual, (4, "weather"): "x"}
     contrasts[0].first.nature[2] = {(4, "weather"): "y"}
     parted = contrast_tables(contrasts, sections[0])[0].notes[0]
     assert parted.startswith(
@@ -194,5 +200,5 @@ def test_no_episode_of_a_shipped_study_is_a_copy(name):
 def test_a_pilot_of_a_few_distinct_episodes_has_no_copies():
     from llm_coop_envs.measures.courses import too_few_courses
 
-    assert too_few_courses("pilot", ["a", "b"]) == ""
-    assert too_few_courses("pilot", ["a", "a"]).startswith("'pilot' has 1 distinct course of play in 2 episodes")
+    assert too_few_courses(("pilot", ["a", "b"])) == ""
+    assert too_few_courses(("pilot", ["a", "a"])).startswith("'pilot' has 1 distinct course of play in 2 episodes")

@@ -137,11 +137,15 @@ def test_every_number_of_every_run_is_a_dot(sections):
 
 def test_the_distribution_stands_beside_people_only_for_the_same_question(sections, tmp_path):
     (drawing,) = sections["kbc"].distribution()
+    assert "New York Times" not in drawing.caption  # the study does not say that it plays theirs again
+    first = ALL[: ALL.index("  - name: kbc-talk")]
+    run_study(small_study("source: Wu et al. 2024\n" + first), tmp_path / "again")
+    (drawing,) = sections_of(tmp_path / "again")["kbc"].distribution()
     assert "New York Times" in drawing.caption
     shares = [line.get_ydata().sum() for line in drawing.figure.axes[0].lines]
     assert np.allclose(shares, 100)
-    text = ALL[: ALL.index("  - name: kbc-talk")].replace("players: 5", "players: 5, low: 10, high: 20, ratio: 1/2")
-    run_study(small_study(text), tmp_path / "run")
+    other = first.replace("players: 5", "players: 5, low: 10, high: 20, ratio: 1/2")
+    run_study(small_study("source: Wu et al. 2024\n" + other), tmp_path / "run")
     (drawing,) = sections_of(tmp_path / "run")["kbc"].distribution()
     assert "New York Times" not in drawing.caption
     (line,) = drawing.figure.axes[0].lines

@@ -125,3 +125,19 @@ def test_the_question_is_the_first_sentence():
     )
     assert first_sentence("No end") == ("No end", "")
     assert first_sentence("") == ("", "")
+
+
+@needs_chromium
+def test_the_contents_mark_what_is_read_and_nothing_on_a_page_that_does_not_scroll(browser, page):
+    """A page that fits the screen has no place in it that is read; the browser alone would mark the last section."""
+    marked = "[...document.querySelectorAll('.toc a')].filter(e => e.matches(':target-current')).length"
+    bold = "[...document.querySelectorAll('.toc a')].filter(e => getComputedStyle(e).fontWeight === '600').length"
+    show(browser, page, 1280)
+    if not browser.run("CSS.supports('scroll-target-group', 'auto') && CSS.supports('container-type', 'scroll-state')"):
+        pytest.skip("this Chromium has neither")
+    browser.run("document.querySelectorAll('details').forEach(e => e.open = true)")
+    browser.until(f"{marked} === 1 && {bold} === 1")
+    browser.run("document.querySelectorAll('details').forEach(e => e.open = false)")
+    browser.size(1280, 4000)
+    browser.until("document.documentElement.scrollHeight <= innerHeight")
+    browser.until(f"{bold} === 0")

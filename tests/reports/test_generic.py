@@ -104,7 +104,8 @@ def test_measures_are_drawn_round_by_round(played):
     (section, _), _ = read_run(open_run(played))
     (drawing,) = section.rounds()
     # Headline columns first; what holds words or nothing is left out.
-    assert [axes.get_title(loc="left") for axes in drawing.figure.axes[:2]] == ["odd", "level"]
+    labels = [" ".join(axes.get_ylabel().split()) for axes in drawing.figure.axes[:2]]
+    assert labels == ["share of episodes with 'odd'", "level"]
     # The mean of each arm comes last; before it, few episodes are drawn one by one.
     lines = drawing.figure.axes[1].lines
     assert len(lines) == 3 + 1 + 2 + 1

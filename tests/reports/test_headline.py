@@ -254,6 +254,20 @@ def test_without_a_comparison_levels_are_told(sections, count):
         )
 
 
+@pytest.mark.parametrize("count", [1, 2])
+def test_levels_of_shares_are_told_in_per_cent(sections, count):
+    from dataclasses import replace
+
+    kbc = sections[0]
+    kbc.conditions = kbc.conditions[:count]
+    for number, arm in enumerate(kbc.conditions):
+        arm.condition = replace(arm.condition, pair="")
+        put(arm, "modal_share_last", [0.25 + 0.5 * number] * 8)
+    (answer,) = answers_of([kbc], ["modal_share_last"])
+    assert ("is 25 %" if count == 1 else "goes from 25 % ('no talk') to 75 %") in answer.sentence
+    assert [arm.mean.mean for arm in answer.arms] == [25.0, 75.0][:count]
+
+
 def test_unpaired_arms_say_so(sections):
     kbc = sections[0]
     kbc.conditions = kbc.conditions[:2]
@@ -338,7 +352,7 @@ def test_lines_for_a_terminal_are_limited_and_harmless(sections):
 def test_measures_without_words_go_by_their_names():
     from fishery.metrics import MEASURES
 
-    assert MEASURES.words_for("catch_total") == MeasureWords(noun="catch total")
+    assert MEASURES.words_for("catch_total") == MeasureWords(noun="'catch total'")
     collapsed = MeasureWords(noun="the share of episodes with 'collapsed'", unit=PER_CENT)
     assert MEASURES.words_for("collapsed") == collapsed
 

@@ -10,10 +10,10 @@ from small import small_study
 
 import llm_coop_envs
 from llm_coop_envs.reports.build import write_report
-from llm_coop_envs.reports.citation import AUTHORS, TITLE, WU_2024, entries
 from llm_coop_envs.reports.methods import methods, presets, seats_text, seeds_text, shared_switches, switches
 from llm_coop_envs.reports.run_sections import read_run
 from llm_coop_envs.reports.section import marked, marks_text
+from llm_coop_envs.runs.citation import AUTHORS, TITLE, WU_2024, entries
 from llm_coop_envs.runs.folder import open_run
 from llm_coop_envs.runs.runner import run_study
 from llm_coop_envs.statistics.intervals import FEW

@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 from small import small_study
 
+from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.errors import StudyError
 from llm_coop_envs.reports.build import write_report
 from llm_coop_envs.reports.contrast_tables import contrast_tables
@@ -81,14 +82,15 @@ def test_differences_are_those_of_the_episodes(played):
         raw.append(p)
     for row, adjusted in zip(table.rows, holm(raw), strict=True):
         assert float(row.cells[6].text) == pytest.approx(adjusted, rel=0.01)
-        assert (f"{row.name} is higher" in table.lead or f"{row.name} is lower" in table.lead) == (adjusted <= ALPHA)
+        noun = find_scenario("kbc").measured.words_for(row.name, {}).brief
+        assert (f"{noun} is higher" in table.lead or f"{noun} is lower" in table.lead) == (adjusted <= ALPHA)
     assert any("4 tests of all comparisons of this scenario: the study names no family" in note for note in table.notes)
     assert any("8 pairs would do" in note for note in table.notes)
     assert {row.name for row in power.rows} == {row.name for row in table.rows if row.cells[3].text != "\N{EN DASH}"}
     # Nobody has spoken before the first decision: it is the same to the last digit.
     first = next(row for row in table.rows if row.name == "mean_first")
     assert (first.cells[2].text, first.cells[2].below) == ("0", "always")
-    assert "mean_first" in table.lead
+    assert "the mean of the numbers in the first decision" in table.lead
     assert "the same in every pair" in table.lead
     assert any("nothing but talk" in note for note in table.notes)
 
@@ -161,10 +163,10 @@ def test_what_is_set_alike_is_said_to_be_so_and_what_has_no_value_takes_no_row(t
     assert other.notes[0] == "The two differ in nothing but who plays: same settings and seeds."
     # Two firms have no share of optimal rounds.
     assert [row.name for row in cold.rows] == ["mean_price_last"]
-    assert "no pair has a value of optimal_rounds in both" in cold.lead
+    assert "no pair has a value of the share of rounds with the monopoly profit in both" in cold.lead
     # Firms that draw nothing are one game, played six times: there is no test, and nothing is claimed.
     assert [sum("'p, Holm' is adjusted" in note for note in table.notes) for table in (cold, other)] == [0, 0]
-    assert "'one' has 1 distinct course of play in 6 episodes" in other.lead
+    assert "'one' and 'other' each have 1 distinct course of play in 6 episodes" in other.lead
     assert "higher" not in other.lead
 
 
@@ -238,6 +240,29 @@ def test_arms_are_said_to_be_the_same_before_a_change_only_where_they_were(tmp_p
     run_study(small_study(CHANGED), tmp_path / "run")
     (section,), _ = read_run(open_run(tmp_path / "run"))
     plain, cut = section.conditions
-    assert " Until then they are the same, seed by seed. What is forced counts in" in arms_note(plain, cut)
+    assert arms_note(plain, cut).endswith(" Until then they are the same, seed by seed.")
+    # The table of prices and the measure of the same prices are one number: both leave out the forced round.
+    (table,) = [table for table in section.tables() if table.title.startswith("Mean price in the 20 rounds")]
+    shown = {row.name: row.cells[-1].text for row in table.rows}
+    means = {arm.condition.title: np.mean([row["mean_price"] for row in arm.metrics]) for arm in (plain, cut)}
+    assert shown == {title: f"{mean:.2f}" for title, mean in means.items()}
+    assert {row["forced_rounds"] for row in plain.metrics} == {1}
+    assert {row["forced_rounds"] for row in cut.metrics} == {2}
     cut.by_round[1][3] = "another course"
     assert " in 2 of 3 pairs the same was chosen and said." in arms_note(plain, cut)
+
+
+@pytest.mark.parametrize(
+    ("when", "note"),
+    [
+        ("{until_round: 2,", "for firm_0 until round 2."),
+        ("{from_round: 9,", "from round 9 on. No episode lasted until then, so that nothing ever changed."),
+    ],
+)
+def test_nothing_is_said_of_a_time_before_a_change_that_there_was_not(tmp_path, when, note):
+    text = CHANGED.replace("{from_round: 4, until_round: 4,", when)
+    run_study(small_study(text), tmp_path / "run")
+    (section,), _ = read_run(open_run(tmp_path / "run"))
+    assert arms_note(*section.conditions).endswith(note)
+    (table,) = contrast_tables(compare_arms([section], ["mean_price"]), section)[:1]
+    assert sum("Rounds with a forced price are left out of the measures." in note for note in table.notes) == 1

@@ -2,6 +2,8 @@
 
 import re
 
+import pytest
+from invoking import invoke
 from small import small_study
 
 from llm_coop_envs.core.registry import scenarios
@@ -94,6 +96,29 @@ def test_a_study_without_a_source_is_shown_nobodys_findings(tmp_path):
     run = run_study(small_study(MARKETS), tmp_path / "run").run
     ((section,), _) = read_run(run)
     assert published_tables(section) == []
+
+
+PAPERS_GAMES = """\
+name: games
+conditions:
+  - &kbc {name: kbc, scenario: kbc, preset: two_thirds, policies: poisson, seeds: [1, 2], pair: kbc}
+  - {<<: *kbc, name: silent, settings: {talk: false}}
+  - {name: talk, scenario: bertrand, preset: team_up_linear, policies: price_matching, seeds: [1]}
+  - {name: room, scenario: evacuation, preset: team_up, policies: nearest_exit, seeds: [4]}
+"""
+WORDS_OF_OTHERS = re.compile(r"published|GPT-4|New York Times|speak of collusion", re.IGNORECASE)
+
+
+@pytest.mark.parametrize("source", ["", "source: a paper of mine\n", "source: Wu et al. 2024\n"])
+def test_the_page_of_a_study_shows_nothing_of_papers_that_it_does_not_name(source, tmp_path):
+    """Tables, figures, captions, the first screen and its small pictures, in the very games of a paper."""
+    run_study(small_study(source + PAPERS_GAMES), tmp_path / "run", workers=1)
+    assert invoke("report", tmp_path / "run").exit_code == 0
+    page = (tmp_path / "run" / "report" / "index.html").read_text()
+    shown = re.sub(r"<style>.*?</style>|<script.*?</script>|data:[^\"]*|<pre.*?</pre>", "", page, flags=re.DOTALL)
+    found = {match[0] for match in WORDS_OF_OTHERS.finditer(shown)}
+    of_others = {"published", "Published", "GPT-4", "New York Times", "speak of collusion"}
+    assert found == (of_others if "Wu" in source else set())
 
 
 def test_a_published_mean_says_of_how_many():

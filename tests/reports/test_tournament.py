@@ -1,5 +1,7 @@
 """A tournament: run as any study, its table is the closed form, and every bad line is a sentence."""
 
+from dataclasses import replace
+
 import pytest
 from invoking import assert_sentence, invoke
 
@@ -7,7 +9,7 @@ from dilemma.scenario import SCENARIO
 from llm_coop_envs.core import registry
 from llm_coop_envs.errors import LlmCoopError
 from llm_coop_envs.reports.run_sections import read_run
-from llm_coop_envs.reports.tournament import _short, read_tournament
+from llm_coop_envs.reports.tournament import _short, read_tournament, tournament_tables
 from llm_coop_envs.runs.folder import open_run
 from llm_coop_envs.runs.runner import run_study
 from llm_coop_envs.runs.verify import verify_run
@@ -15,6 +17,7 @@ from llm_coop_envs.studies.study import parse_study
 from llm_coop_envs.studies.tournament_settings import TournamentSettings
 from llm_coop_envs.studies.tournaments import plan_tournament
 
+SHORT = {"rounds": 8, "talk": False, "collusion_window": 0}
 THREE = ("cooperate", "defect", "tit_for_tat")
 
 
@@ -24,8 +27,8 @@ def dilemma(monkeypatch):
     registry.register(SCENARIO)
 
 
-def played(tmp_path, policies=THREE, *, episodes=2, alone=False, **game):
-    study = plan_tournament(TournamentSettings(policies=policies, alone=alone), "dilemma", episodes=episodes, **game)
+def played(tmp_path, policies=THREE, *, scenario="dilemma", episodes=2, alone=False, **game):
+    study = plan_tournament(TournamentSettings(policies=policies, alone=alone), scenario, episodes=episodes, **game)
     outcome = run_study(study, tmp_path / "run")
     assert outcome.complete
     return read_tournament(read_run(outcome.run, for_figures=False)[0])
@@ -34,8 +37,21 @@ def played(tmp_path, policies=THREE, *, episodes=2, alone=False, **game):
 def test_the_prisoners_dilemma_comes_out_as_by_hand(tmp_path):
     table = played(tmp_path, changed={"rounds": 10})
     assert table.payoffs.tolist() == [[20, 0, 20], [30, 10, 12], [20, 9, 20]]
-    assert table.is_sure(1, (0,))
-    assert not table.is_sure(0, (2,))
+    distinct = replace(table, copied=frozenset())
+    assert distinct.is_sure(1, (0,))
+    assert not distinct.is_sure(0, (2,))
+
+
+def test_copies_of_one_game_make_nobody_sure(tmp_path):
+    """Rules that draw nothing play one course with every seed, whose interval has no width."""
+    table = played(tmp_path, changed={"rounds": 10})
+    assert not any(table.is_sure(own, (other,)) for own in range(3) for other in range(3))
+    *_, replies = tournament_tables(table)
+    assert {row.cells[1].text for row in replies.rows} == {"copies"}
+    drawn = played(tmp_path / "drawn", ("uniform", "best_reply"), scenario="bertrand", episodes=6, changed=SHORT)
+    assert drawn.copied == {"1-1"}
+    *_, replies = tournament_tables(drawn)
+    assert [row.cells[1].text for row in replies.rows] == ["yes", "copies"]
 
 
 def test_a_command_plays_it_and_the_report_shows_it_and_it_is_verified(tmp_path):
@@ -82,6 +98,13 @@ def test_three_seats_and_one_against_all_others(tmp_path):
         (("cooperate", "defect", "--start", "1,x"), "must be numbers with commas"),
         (("cooperate", "defect", "--start", "0,0"), "not all 0"),
         (("cooperate", "defect", "--set", "round=3"), "no setting"),
+        (("cooperate", "defect", "--mechanism", "bribery"), "mechanism.kind='bribery': must be one of"),
+        (("cooperate", "defect", "--mechanism", "{kind: mediation, vote: never}"), "mechanism.vote='never'"),
+        (("cooperate", "defect", "--mechanism", "mediation", "--set", "mechanism=none"), "mechanism is given twice"),
+        (("cooperate", "defect", "--mechanism", "{kind:"), "the value cannot be read"),
+        (("cooperate", "recorded:acme/ant"), "was recorded by others"),
+        (("cooperate", "defect", "--steps", "9999999"), "steps=9999999: must be between"),
+        (("cooperate", "defect", "--rate", "inf"), "rate=inf: must be a finite number"),
         (("cooperate", "defect", "--set", "game=public_goods", "--set", "players=20"), "--alone plays each"),
     ],
 )
@@ -104,7 +127,43 @@ def test_an_unfinished_tournament_is_reported_as_what_it_is(tmp_path):
     assert verify_run(tmp_path / "run").faults == []
 
 
+def test_learners_meet_before_and_during_learning(tmp_path):
+    learner = "q_learning:calvano {rate: 0.5, exploration: 0.1}"
+    settings = TournamentSettings(policies=("q_learning:calvano", learner, "best_reply"))
+    changed = {"rounds": 40}
+    study = plan_tournament(settings, "bertrand", preset="calvano", changed=changed, episodes=2)
+    outcome = run_study(study, tmp_path / "run", workers=1)
+    table = read_tournament(read_run(outcome.run, for_figures=False)[0])
+    # Who explores while it learns earns less with itself than what was learned does with itself, and differently.
+    assert table.payoffs[0, 0] > table.payoffs[1, 1]
+    assert len(set(table.payoffs[:, 2])) == 3
+    assert verify_run(tmp_path / "run").faults == []
+
+
 def test_long_names_stay_apart_in_pictures():
     names = [f"win_continue_lose_reverse {{step: {step}}}" for step in (0.05, 0.1, 0.2)]
     assert len(set(map(_short, names))) == 3
     assert max(map(len, map(_short, names))) <= 28
+
+
+def test_a_forged_tournament_is_reported_as_any_study(tmp_path):
+    """Names of line-ups, payoffs and their number are what a folder says."""
+    study = plan_tournament(TournamentSettings(policies=("cooperate", "defect")), "dilemma", episodes=1)
+    outcome = run_study(study, tmp_path / "run")
+    sections = read_run(outcome.run, for_figures=False)[0]
+    assert read_tournament(sections)
+    (section,) = sections
+    rows = [dict(row) for arm in section.conditions for row in arm.metrics]
+    arm = section.conditions[0]
+    name = arm.condition.name
+
+    def forged(metrics=None, name=name):
+        arm.metrics[0].clear()
+        arm.metrics[0].update(rows[0] if metrics is None else metrics)
+        object.__setattr__(arm.condition, "name", name)
+        return read_tournament(sections)
+
+    assert forged()
+    assert forged({}) is None
+    assert forged({key: float("nan") for key in rows[0]}) is None
+    assert forged(name="-".join(["1"] * 60)) is None

@@ -11,11 +11,12 @@ from invoking import assert_sentence, invoke
 from dilemma.coopeval import read_records
 from dilemma.scenario import SCENARIO
 from llm_coop_envs.core import registry
-from llm_coop_envs.errors import LlmCoopError, RunError
+from llm_coop_envs.errors import LlmCoopError, RunError, SettingsError
 from llm_coop_envs.export.every_eval import _plain
 from llm_coop_envs.reports.build import write_report
+from llm_coop_envs.runs import imported
 from llm_coop_envs.runs.folder import open_run
-from llm_coop_envs.runs.imported import import_records
+from llm_coop_envs.runs.imported import RecordedArm, import_records
 from llm_coop_envs.runs.tables import read_episodes
 from llm_coop_envs.runs.verify import verify_run
 from llm_coop_envs.storage.files import pack_lines, read_lines
@@ -105,6 +106,19 @@ def test_what_others_recorded_is_a_run_as_any_other(records, tmp_path):
     assert [rows["none_pd", seed].metrics["cooperative"] for seed in (1, 5)] == [0.5, 0.0]
     assert rows["again_pd", 1].metrics["payoff"] == pytest.approx((4 + 3 + 2) / 6)
     assert rows["claims", 1].by_type["round"][0]["payoffs"] == [0.0, 4.0]
+    kinds = {name: rows[name, seed].metrics["mechanism"] for name, seed in rows}
+    assert kinds == {
+        "none_pd": "none",
+        "again_pd": "repetition",
+        "known_pd": "reputation",
+        "asked_pd": "mediation",
+        "paid_pd": "contracting",
+        "claims": "none",
+    }
+    # Repetition is played by our rules, with the mechanism's own settings; what institutions decided is in the moves.
+    settings = {c.name: c.settings for c in run.conditions}
+    assert settings["again_pd"]["mechanism"] == {"kind": "repetition", "rounds": 3, "remembered": 2}
+    assert "mechanism" not in settings["asked_pd"]
     assert {c.name: c.units for c in run.conditions}["none_pd"] == 3
     assert {c.name: c.units for c in run.conditions}["known_pd"] == 2
 
@@ -123,12 +137,62 @@ def test_the_report_says_who_recorded_it_and_counts_equal_games_one_by_one(recor
     text = " ".join(page.split())
     assert "<strong>Recorded by others.</strong> By the authors of CoopEval" in text
     assert "commit abc123" in text
+    assert "with a mediator than without an institution" in text
     assert "Scripted policies." not in text
     assert "No language model was asked" not in text
     assert "distinct course" not in text.partition('id="methods"')[0]
     assert "played alike" not in text
     for to in ("csv", "html", "otree"):
         assert invoke("export", tmp_path / "run", "--to", to).exit_code == 0
+
+
+def test_an_import_that_was_broken_off_is_reported_in_part_and_taken_up_again(records, tmp_path, monkeypatch):
+    whole = import_records("coopeval", records, tmp_path / "whole", commit="abc").run
+    played, play = [], imported._play
+
+    def break_off(*given):
+        played.append(given)
+        if len(played) > 20:
+            raise KeyboardInterrupt
+        return play(*given)
+
+    monkeypatch.setattr(imported, "_play", break_off)
+    folder = tmp_path / "run"
+    with pytest.raises(KeyboardInterrupt):
+        import_records("coopeval", records, folder, commit="abc")
+    monkeypatch.setattr(imported, "_play", play)
+    assert not open_run(folder).complete
+    assert_sentence(invoke("report", folder), "is not complete (20 of 50 episodes)")
+    assert invoke("report", folder, "--partial").exit_code == 0
+    shutil.rmtree(folder / "report")
+    assert "20 of 50 episodes" in invoke("status", folder).stdout
+    checked = verify_run(folder)
+    assert (checked.faults, checked.replayed) == ([], 20)
+    again = import_records("coopeval", records, folder, commit="abc").run
+    assert (again.complete, again.content_hash) == (True, whole.content_hash)
+    assert verify_run(folder).faults == []
+
+
+def test_a_run_of_other_records_is_not_written_over(records, tmp_path):
+    import_records("coopeval", smaller(records, "none_pd"), tmp_path / "run")
+    damage(records / "run1", "none_pd/records.jsonl", "COOPERATE", "DEFECT")
+    result = invoke("import", "coopeval", records / "run1", "-o", tmp_path / "run")
+    assert_sentence(result, "holds a run of 'coopeval_study' with other settings")
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("coopeval", "{tmp}/nowhere"), "is no folder; give the one that coopeval wrote"),
+        (("coopeval", "{tmp}/study", "-o", "{tmp}/study"), "is neither empty nor a run folder"),
+        (("emergent_collusion", "{tmp}/study"), "no installed scenario reads 'emergent_collusion'"),
+    ],
+)
+def test_bad_input_of_the_command_is_a_sentence(records, tmp_path, words, sentence):
+    words = [word.format(tmp=tmp_path) for word in words]
+    result = invoke("import", *words, *([] if "-o" in words else ["-o", tmp_path / "run"]))
+    assert_sentence(result, sentence)
+    assert not (tmp_path / "run").exists()
 
 
 def test_payments_that_no_rule_explains_are_counted_and_named(records, tmp_path):
@@ -209,6 +273,11 @@ def test_the_commit_is_that_of_the_repository(records, tmp_path):
     (git / "packed-refs").write_text(f"# pack-refs\n{'a1' * 20} refs/heads/main\n")
     run = import_records("coopeval", records / "run1" / "claims", tmp_path / "run").run
     assert run.manifest["imported"]["commit"] == "a1" * 20
+
+
+def test_a_mechanism_that_there_is_not_cannot_be_recorded():
+    with pytest.raises(SettingsError, match="kind='bribery': must be one of"):
+        RecordedArm(name="a", title="a", settings={}, mechanism="bribery")
 
 
 def test_a_format_that_nobody_reads(records, tmp_path):

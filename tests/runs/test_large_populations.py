@@ -6,6 +6,7 @@ from model_studies import answering, asking
 from llm_coop_envs.core import memory
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.runs.runner import run_study
+from llm_coop_envs.runs.watcher import Watcher
 from llm_coop_envs.studies.study import parse_study
 
 STUDY = """\
@@ -60,3 +61,31 @@ def test_a_crowd_that_does_not_fit_is_refused_before_anything_is_paid(tmp_path, 
             run_study(parse_study(written, "crowd.yaml"), tmp_path / "run", access=asking(server))
         assert not server.asked
     assert not (tmp_path / "run").exists()
+
+
+class Told(Watcher):
+    """Keeps the progress lines, and how many questions had been answered when the crowd was warned of."""
+
+    def __init__(self, server):
+        self.server, self.lines, self.warned_after = server, [], {}
+
+    def show_questions(self, line):
+        self.lines.append((sum(self.server.answered.values()), line))
+
+    def say(self, sentence):
+        if "becomes invalid" in sentence:
+            self.warned_after[sentence] = sum(self.server.answered.values())
+
+
+def test_a_crowd_that_cannot_be_read_is_told_of_while_it_is_asked(tmp_path):
+    with answering(lambda *question: "All is well that ends well.", latency=0.05) as server:
+        told, study = Told(server), parse_study(STUDY.replace("PLAYERS", "400"), "crowd.yaml")
+        access = asking(server, endpoint={"limits": {"most": 8, "start": 8}})
+        outcome = run_study(study, tmp_path / "run", access=access, watcher=told)
+    assert list(outcome.invalid) == ["crowd"]
+    ((warning, answered),) = told.warned_after.items()
+    assert "Condition 'crowd'" in warning
+    assert 'such as "All is well that ends well."' in warning
+    asked = sum(server.answered.values())
+    assert answered < asked / 2
+    assert any("fallbacks" in line for answered, line in told.lines if answered < asked / 2)

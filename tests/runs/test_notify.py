@@ -5,6 +5,7 @@ import shlex
 import sys
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 from invoking import assert_sentence, invoke
@@ -49,6 +50,16 @@ def test_the_end_of_a_run_is_told(told, tmp_path):
     assert finished["run"] == str(tmp_path / "run")
     assert (finished["study"], finished["finished"], finished["total"]) == ("small", 5, 5)
     assert {"stopped", "finished"} <= set(NOTICES)
+
+
+def test_a_finished_run_that_is_given_again_is_no_news_unless_something_was_missing(told, tmp_path):
+    command, read = told
+    for _ in range(3):
+        play(command, small_study(), tmp_path / "run")
+    assert [notice["event"] for notice in read()] == ["finished"]
+    next((tmp_path / "run" / "events").rglob("*.gz")).unlink()
+    play(command, small_study(), tmp_path / "run")
+    assert [notice["event"] for notice in read()] == ["finished"] * 2
 
 
 def test_the_command_line_tells_it_and_keeps_the_command_out_of_the_run(told, tmp_path, monkeypatch):
@@ -104,7 +115,7 @@ def test_a_pause_that_lasts_is_told_once_and_so_is_its_end(told, monkeypatch):
             heard.append((kind, sentence))
 
     clock = iter([0.0, 30.0, 61.0, 90.0, 200.0, 210.0])
-    monkeypatch.setattr(side_by_side.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(side_by_side, "time", SimpleNamespace(monotonic=lambda: next(clock)))
     table = object.__new__(side_by_side.SideBySide)
     table._watcher, table._steering = Watching(), side_by_side.Steering()
     table._paused_since, table._is_pause_told = float("inf"), False

@@ -91,8 +91,7 @@ def test_the_hash_seed_changes_nothing(tmp_path, study_file):
     path = study_file(KBC)
     for seed in ("1", "2"):
         environment = {**os.environ, "PYTHONHASHSEED": seed}
-        done = llm_coop("run", path, "-o", tmp_path / seed, "--workers", "1", env=environment)
-        assert done.returncode == 0, done.stderr
+        subprocess.run(command("run", path, "-o", tmp_path / seed, "--workers", "1"), env=environment, check=True)
     assert contents(tmp_path / "1") == contents(tmp_path / "2")
 
 

@@ -27,6 +27,14 @@ numbers = st.floats(-100, 100).map(lambda x: round(x, 2))
 samples = st.lists(numbers, min_size=2, max_size=7)
 
 
+def test_two_formulas_for_one_thing_are_one_test():
+    shares = (0.1, 0.2, 0.7)
+    other = tuple((share * 3 + 1 - 1) / 3 for share in shares)
+    tests = [Comparison(measure="m", first=values, second=(0.0,) * 3) for values in (shares, other)]
+    assert tests[0].first != tests[1].first
+    assert tests[0].values == tests[1].values
+
+
 def test_students_own_data():
     """His mean, spread and interval are those of R's `t.test`; p counts the 2 of 512 that are as far out."""
     paired = Comparison(measure="hours", first=FIRST, second=SECOND)

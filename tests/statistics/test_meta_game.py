@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from llm_coop_envs.statistics.meta_game import (
     best_replies,
@@ -63,9 +65,9 @@ def test_deviation_ratings_of_reciprocity_in_closed_form(rounds):
 
 
 def test_ratings_of_a_game_without_a_winner_and_of_a_copy():
-    assert deviation_ratings(ROCK) == pytest.approx([0, 0, 0], abs=1e-7)
+    assert deviation_ratings(ROCK) == pytest.approx([0, 0, 0], abs=1e-6)
     index = [0, 1, 2, 0]
-    assert deviation_ratings(ROCK[np.ix_(index, index)]) == pytest.approx([0] * 4, abs=1e-7)
+    assert deviation_ratings(ROCK[np.ix_(index, index)]) == pytest.approx([0] * 4, abs=1e-6)
     payoffs = reciprocity(10)
     index = [0, 1, 2, 2]
     copied = deviation_ratings(payoffs[np.ix_(index, index)])
@@ -88,3 +90,32 @@ def test_a_share_of_nothing_stays_nothing():
     path = replicator_path(ROCK, np.array([0.5, 0.5, 0.0]), 50, 0.5)
     assert path[:, 2].max() == 0
     assert path.sum(axis=1) == pytest.approx(1)
+
+
+@st.composite
+def games(draw):
+    """Payoffs of two players: of any size, of few values, without a winner, or with policies that are copies."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    count = draw(st.integers(2, 7))
+    payoffs = rng.normal(size=(count, count))
+    kind = draw(st.sampled_from(["any", "few values", "zero sum", "copies"]))
+    if kind == "few values":
+        payoffs = rng.integers(-1, 2, (count, count)).astype(float)
+    elif kind == "zero sum":
+        payoffs = payoffs - payoffs.T
+    elif kind == "copies":
+        index = rng.integers(count, size=count)
+        payoffs = payoffs[np.ix_(index, index)]
+    return payoffs * draw(st.sampled_from([1e-12, 1.0, 1e9]))
+
+
+@settings(max_examples=40, deadline=None, database=None)
+@given(games())
+def test_every_game_has_ratings_and_copies_are_rated_alike(payoffs):
+    ratings, scale = deviation_ratings(payoffs), max(1.0, float(np.abs(payoffs).max()))
+    assert np.isfinite(ratings).all()
+    assert ratings.max() <= 1e-5 * scale  # in a correlated equilibrium nobody gains by switching
+    assert ratings[-1] == pytest.approx(deviation_ratings(payoffs[::-1, ::-1])[0], abs=1e-4 * scale)
+    doubled = [*range(len(payoffs)), 0]
+    with_copy = deviation_ratings(payoffs[np.ix_(doubled, doubled)])
+    assert with_copy[-1] == pytest.approx(with_copy[0], abs=1e-4 * scale)

@@ -1,6 +1,7 @@
 """The study of learners, rules and models in price competition: what is measured, continued and shown."""
 
 import asyncio
+import importlib
 import json
 import sys
 from dataclasses import replace
@@ -73,6 +74,8 @@ def quick(rule="grim_trigger", market="calvano", rounds=210, **more):
 
 
 def test_what_is_not_installed_is_needed_by_its_own_conditions_only(monkeypatch, tmp_path):
+    # Else it would be imported for the first time here, and know of no compiler in all tests after.
+    importlib.import_module("llm_coop_envs.util.compiling")
     monkeypatch.setitem(sys.modules, "numba", None)
     monkeypatch.delitem(sys.modules, "llm_coop_envs.baselines.q_learning.learn.compiled", raising=False)
     whole = load_study(NAME)

@@ -116,7 +116,10 @@ def test_what_is_no_test_is_shown_without_a_claim(tmp_path):
     assert [row.cells[6].text == "\N{EN DASH}" for row in first.rows] == [False, True, False]
     assert all(row.cells[5].text != "\N{EN DASH}" for row in second.rows)
     [note] = [note for note in first.notes if "Holm 1979" in note]
-    told = "primary family (variance_last, mean_last in talk: talk is what it is about)"
+    told = (
+        "primary family (the variance of the numbers in the last decision, "
+        "the mean of the numbers in the last decision in talk: talk is what it is about)"
+    )
     assert f"for the 2 tests of the study's {told}" in note
     assert "shown without a claim" in second.lead
     assert "higher" not in second.lead

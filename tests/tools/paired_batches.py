@@ -17,11 +17,13 @@ class Alone:
     def begin(self, copy):
         self.games[copy].begin(self.batch.episode_seed(copy))
 
-    def check_views(self):
+    def check_views(self, were_in=None):
+        """Compare what is seen; in the step in which somebody leaves its last observation is."""
         batch = self.batch
+        shown = [game.alive for game in self.games] if were_in is None else were_in
         state, masks, turn, present = batch.state(), batch.masks(), batch.turn, batch.present
         for copy, game in enumerate(self.games):
-            rows = np.where(game.alive[:, None], numeric_rows(game), 0)
+            rows = np.where(shown[copy][:, None], numeric_rows(game), 0)
             assert same(batch.observations[copy], rows), (batch.observations[copy], rows)
             assert same(state[copy], game.state()), (state[copy], game.state())
             assert same(turn[copy], game.turn)
@@ -33,6 +35,7 @@ class Alone:
     def step(self, actions):
         """Play a step in both and compare everything; returns how many steps of agents were compared."""
         before, chosen = [game.alive for game in self.games], actions.copy()
+        agent_steps = sum(int(alive.sum()) for alive in before)
         observations, rewards, terminations, truncations, infos = self.batch.step(actions)
         assert observations is self.batch.observations
         assert np.array_equal(actions, chosen, equal_nan=actions.dtype.kind == "f")
@@ -52,8 +55,9 @@ class Alone:
                 last = np.where(was_in[:, None], numeric_rows(game), 0)
                 assert same(infos["final_observations"][ended.index(copy)], last)
                 self.begin(copy)
-        self.check_views()
-        return sum(int(alive.sum()) for alive in before)
+                before[copy] = self.games[copy].alive
+        self.check_views(before)
+        return agent_steps
 
 
 def same(one, other):

@@ -5,6 +5,7 @@ A third of the answers, drawn by a hash of their text, is held out: rules are ch
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import sys
 from collections import Counter
@@ -50,6 +51,7 @@ class Answer:
     def held_out(self) -> bool:
         return not self.looked_at and hashlib.blake2b(f"{self.file}:{self.text}".encode()).digest()[0] % 3 == 0
 
+    @functools.cached_property
     def outcome(self) -> str:
         reading = self.read(self.text, self.cut)
         wanted = self.wanted if isinstance(self.wanted, list) else [self.wanted]
@@ -94,10 +96,20 @@ def reader(question: dict[str, Any]) -> Callable[[str, bool], Reading[Any]]:
     return read
 
 
-def answers() -> Iterator[Answer]:
+def load(path: Path) -> Any:
+    """A file of answers, by libyaml if it is there: every worker reads them all to know what there is to test."""
+    return yaml.load(path.read_text(encoding="utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+
+
+@functools.cache
+def answers() -> tuple[Answer, ...]:
     """All answers, file by file."""
+    return tuple(_answers())
+
+
+def _answers() -> Iterator[Answer]:
     for path in sorted(ANSWERS.glob("*.yaml")):
-        loaded = yaml.safe_load(path.read_text(encoding="utf-8"))
+        loaded = load(path)
         for group in loaded if isinstance(loaded, list) else [loaded]:
             read = reader(group["question"])
             for kind, cases in group["classes"].items():
@@ -109,7 +121,7 @@ def main(shown: bool) -> None:
     """Print the table; with `shown`, also each answer that is not held out and not read right."""
     table: dict[tuple[str, str], Counter[str]] = {}
     for answer in answers():
-        outcome = answer.outcome()
+        outcome = answer.outcome
         part = "held out" if answer.held_out else "known"
         for row in ((answer.file, answer.kind), (answer.file, part), ("all", answer.kind), ("all", part)):
             table.setdefault(row, Counter())[outcome] += 1

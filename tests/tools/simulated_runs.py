@@ -13,6 +13,7 @@ import contextlib
 import gc
 import hashlib
 import json
+import multiprocessing
 import random
 import sys
 import time
@@ -40,11 +41,13 @@ from llm_coop_envs.runs.claims import Claims
 from llm_coop_envs.runs.side_by_side import SideBySide
 from llm_coop_envs.runs.steering import Steering
 from llm_coop_envs.runs.watcher import Watcher
+from llm_coop_envs.runs.workers import usable_cores
 from llm_coop_envs.storage import lease
 
 FOLDER = Place("/run")
 SEEDS = (0, 1, 2)
 STEPS = 3
+BLOCK = 500  # seeds that one process plays
 TICK = 5.0  # seconds between looks of a part at what users want
 CALM = 400.0  # seconds after which nothing goes wrong any more
 ENDLESS = 5000.0  # by then everybody has ended
@@ -353,12 +356,15 @@ class Study:
 
     def other_holder(self, session, seed):
         """A session whose claim on an episode is later than this one's."""
-        mine = session.claims._held.get((0, seed))
-        for other in self.sessions:
-            lease = other.claims._held.get((0, seed)) if other.claims is not None else None
-            if other is not session and lease is not None and lease.number > (mine.number if mine else 0):
-                return other
-        return None
+
+        def held_number(claims):
+            lease = claims._held.get((0, seed)) if claims is not None else None
+            return 0 if lease is None else lease.number or 0  # a lease that is given up has none
+
+        mine = held_number(session.claims)
+        return next(
+            (other for other in self.sessions if other is not session and held_number(other.claims) > mine), None
+        )
 
     def use(self, session, seed, replies):
         """A part goes on with these answers: they are on the disk, and nobody need ask for them again.
@@ -429,22 +435,31 @@ def simulate(seed):
     return study
 
 
-def main():
-    """Play so many seeds, from one on, and print the history of each that breaks what must hold."""
+def play_block(seeds):
+    """Play some seeds; returns what is told of each that breaks what must hold, and the CPU seconds of it all."""
     sys.unraisablehook = lambda _: None
-    began, broken, count = time.process_time(), 0, int(sys.argv[1])
-    first = int(sys.argv[2]) if len(sys.argv) > 2 else 0
-    gc.disable()  # killed processes leave cycles, which are cheaper to collect together
-    for seed in range(first, first + count):
-        if seed % 200 == 0:
-            gc.collect()
+    gc.disable()  # what killed processes leave behind ends with this one
+    began, told = time.process_time(), []
+    for seed in seeds:
         try:
             simulate(seed)
         except BrokenError as error:
-            broken += 1
-            print(error)
-    minutes = (time.process_time() - began) / 60
-    print(f"{count} seeds from {first} on, {broken} of them broken, in {minutes:.1f} CPU minutes")
+            told.append(str(error))
+    return told, time.process_time() - began
+
+
+def main():
+    """Play so many seeds, from one on, and print the history of each that breaks what must hold."""
+    broken, seconds, count = 0, 0.0, int(sys.argv[1])
+    first = int(sys.argv[2]) if len(sys.argv) > 2 else 0
+    seeds = range(first, first + count)
+    blocks = [seeds[at : at + BLOCK] for at in range(0, count, BLOCK)]
+    with multiprocessing.get_context("fork").Pool(usable_cores(), maxtasksperchild=1) as pool:
+        for told, taken in pool.imap(play_block, blocks):
+            seconds += taken
+            broken += len(told)
+            print(*told, sep="\n", end="\n" if told else "", flush=True)
+    print(f"{count} seeds from {first} on, {broken} of them broken, in {seconds / 60:.2f} CPU minutes")
     sys.exit(broken > 0)
 
 

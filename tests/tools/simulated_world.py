@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 import errno
 import heapq
 import io
@@ -134,6 +135,9 @@ class World:
         self.op_seconds = self.draw.choice(OP_SECONDS)
         self.restless = self.draw.choice((0.02, 0.1, 0.3))
         self.greenlet = getcurrent()
+        # Else those of killed processes in other worlds, which have the same hashes, are compared with each new one.
+        for register in ("_all_tasks", "_scheduled_tasks"):  # before Python 3.12, and after
+            getattr(tasks, register, set()).clear()
 
     def note(self, process, what, *more):
         self.history.append((self.now, getattr(process, "name", process), what, *more))
@@ -504,13 +508,36 @@ class SimulatedTask(asyncio.Task):
         return self.number
 
 
+class Call:
+    """A callback that is due, or will be: a handle of asyncio's, without what serves debugging."""
+
+    __slots__ = ("act", "at", "context", "given", "is_cancelled")
+
+    def __init__(self, act, given, context, at=0.0):
+        self.act, self.given, self.at, self.is_cancelled = act, given, at, False
+        self.context = context or contextvars.copy_context()
+
+    def cancel(self):
+        self.is_cancelled = True
+
+    def cancelled(self):
+        return self.is_cancelled
+
+    def when(self):
+        return self.at
+
+    def run(self):
+        if not self.is_cancelled:
+            with contextlib.suppress(BaseException):  # what is raised by callbacks of killed processes
+                self.context.run(self.act, *self.given)
+
+
 class SimulatedLoop(asyncio.BaseEventLoop):
     """An event loop of one simulated process; what runs in threads elsewhere is a later callback here."""
 
     def __init__(self, world, process):
         super().__init__()
         self.world, self.me = world, process
-        self._selector = self
         self.set_task_factory(lambda loop, coroutine, **named: SimulatedTask(coroutine, loop=loop, **named))
         self.set_exception_handler(lambda *_: None)
 
@@ -520,16 +547,38 @@ class SimulatedLoop(asyncio.BaseEventLoop):
     def time(self):
         return self.world.now
 
-    def select(self, timeout):
-        if self.me.killed:
-            raise KilledError
-        if timeout is None or timeout > 0:
-            self.me.idle += timeout or 0.0
-            self.world.hand_over_at(self.me, FOREVER if timeout is None else self.world.now + timeout)
-        return ()
+    def call_soon(self, act, *given, context=None):
+        call = Call(act, given, context)
+        self._ready.append(call)
+        return call
 
-    def _process_events(self, _):
-        pass
+    call_soon_threadsafe = call_soon
+
+    def call_later(self, seconds, act, *given, context=None):
+        return self.call_at(self.world.now + seconds, act, *given, context=context)
+
+    def call_at(self, at, act, *given, context=None):
+        call = Call(act, given, context, at)
+        self.world.planned += 1
+        heapq.heappush(self._scheduled, (at, self.world.planned, call))
+        return call
+
+    def _run_once(self):
+        """What the loops of asyncio do between two looks for what is ready."""
+        ready, scheduled, world, me = self._ready, self._scheduled, self.world, self.me
+        while scheduled and scheduled[0][2].is_cancelled:
+            heapq.heappop(scheduled)
+        if me.killed:
+            raise KilledError
+        if not ready and not self._stopping:
+            until = scheduled[0][0] if scheduled else FOREVER
+            if until > world.now:
+                me.idle += until - world.now if scheduled else 0.0
+                world.hand_over_at(me, until)
+        while scheduled and scheduled[0][0] <= world.now:
+            ready.append(heapq.heappop(scheduled)[2])
+        for _ in range(len(ready)):
+            ready.popleft().run()
 
     def _asyncgen_firstiter_hook(self, _):
         """The hook is the thread's, and the generator may be another process's."""

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from warm_command import warm_folder
+
 from llm_coop_envs.runs.folder import open_run
 from llm_coop_envs.storage.folder import CHECK, digest_of
 from llm_coop_envs.studies.study import parse_study
@@ -98,8 +100,9 @@ def record_again(folder):
 
 
 def llm_coop(*arguments, **options):
-    """Run the command in a process of its own."""
-    return subprocess.run(command(*arguments), capture_output=True, text=True, timeout=300, check=False, **options)
+    """Run the command in a process of its own, forked from one that has imported what it needs."""
+    words = [Path(warm_folder()) / "llm-coop", *map(str, arguments)]
+    return subprocess.run(words, capture_output=True, text=True, timeout=300, check=False, **options)
 
 
 def command(*arguments):

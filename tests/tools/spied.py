@@ -31,6 +31,7 @@ class Choice:
         heard: what it had heard others announce in this round.
         heard_somebody: whether it had heard anything.
         heading: the option that it had before, where players see that.
+        forced: whether the study laid it down.
     """
 
     round: int
@@ -41,6 +42,7 @@ class Choice:
     heard: tuple[float, ...]
     heard_somebody: bool
     heading: float | None
+    forced: bool = False
 
 
 @dataclass
@@ -66,7 +68,18 @@ class Watched:
 
 
 def watch(
-    env, scenario, pool, *, seed, spoiled=0.0, spoiled_counts=0.0, instead=0.0, forced=(), laid_down=None, worth=None
+    env,
+    scenario,
+    pool,
+    *,
+    seed,
+    spoiled=0.0,
+    spoiled_counts=0.0,
+    instead=0.0,
+    forced=(),
+    laid_down=None,
+    worth=None,
+    cut=None,
 ):
     """Play an episode with players who announce one of a pool and choose it half of the time.
 
@@ -81,12 +94,15 @@ def watch(
         forced: the rounds whose choices are not the players' own.
         laid_down: what counts in these rounds.
         worth: what counts for each value that is announced; by default the value.
+        cut: what a study forces, as (players, rounds, the value of the pool, what records it when a round begins).
     """
     rng = np.random.default_rng(seed)
     watched = Watched(env, tuple(forced))
     values = list(pool)
     worth = worth or {value: _number(value, values) for value in values}
     _, infos = env.reset(seed=seed)
+    cut_players, cut_rounds, cut_value, record = cut or ((), (), None, lambda env: None)
+    record(env)
     watched.begun = {agent: info["slots"] for agent, info in infos.items() if agent != SEAT}
     said, before, pending = {}, {}, {}
     while env.agents:
@@ -117,6 +133,8 @@ def watch(
                 keeps = announced is not None and rng.random() < 0.5
                 value = announced if keeps else values[rng.integers(len(values))]
                 bad = rng.random() < spoiled
+                is_cut = agent in cut_players and number in cut_rounds
+                value = cut_value if is_cut else value
                 actions[agent] = {"choice": 10**7 if bad else pool[value]}
                 heard = _heard(scenario, slots[agent])
                 fresh = heard if scenario != "kbc" else heard - before.get(agent, Counter())
@@ -125,15 +143,17 @@ def watch(
                 pending[agent] = Choice(
                     round=number,
                     agent=agent,
-                    chosen=None if bad or number in forced else _number(value, values),
+                    chosen=None if bad or is_cut or number in forced else _number(value, values),
                     counted=laid_down if number in forced else spoiled_counts if bad else worth[value],
                     announced=None if announced is None else _number(announced, values),
                     heard=tuple(value for value in named if value is not None),
                     heard_somebody=bool(fresh),
                     heading=_number(slots[agent].target, values) if getattr(slots[agent], "target", None) else None,
+                    forced=is_cut,
                 )
                 watched.choices.append(pending[agent])
         _, rewards, _, _, infos = env.step(actions)
+        record(env)
         watched.rewards.update(rewards)
         watched.steps.append((phase, number, rewards, infos))
         if not env.agents or env.round != number:
@@ -219,11 +239,13 @@ def count_contest(watched, settings):
         "messages": watched.messages,
         "reward_mean": sum(watched.rewards[f"player_{i}"] for i in range(players)) / players,
     }
-    for end, number in (("first", rounds[0]), ("last", rounds[-1])):
-        named = [choice.counted for choice in watched.choices if choice.round == number]
+    own = sorted({choice.round for choice in watched.choices if not choice.forced})
+    for end, number in (("first", own[0]), ("last", own[-1])):
+        everybody = [choice.counted for choice in watched.choices if choice.round == number]
+        target = float(settings.ratio) * sum(everybody) / len(everybody) + float(settings.offset)
+        nearest = min(abs(value - target) for value in everybody)
+        named = [choice.counted for choice in watched.choices if choice.round == number and not choice.forced]
         mean = sum(named) / len(named)
-        target = float(settings.ratio) * mean + float(settings.offset)
-        nearest = min(abs(value - target) for value in named)
         middle = (settings.low + settings.high) / 2
         level = [min(10.0, max(0.0, np.log(x / middle) / np.log(2 / 3))) if x > 0 else 10.0 for x in named]
         measures = {
@@ -277,7 +299,8 @@ def count_market(watched, settings):
                     earned = profits.setdefault(number, {})
                     earned[int(agent[5:])] = earned.get(int(agent[5:]), 0.0) + reward
     gains, positions, held, firms = [], [], [], []
-    own = [number for number in sorted(prices) if number not in watched.forced]
+    forced = {*watched.forced, *(choice.round for choice in watched.choices if choice.forced)}
+    own = [number for number in sorted(prices) if number not in forced]
     for number in own:
         firms = sorted(prices[number])
         ends = settings.rivalry_among(firms).equilibria
@@ -288,27 +311,26 @@ def count_market(watched, settings):
         places = [(prices[number][i] - a) / (b - a) for i, a, b in zip(firms, ends.nash, ends.joint, strict=True)]
         held.append(_are_held(places, settings, firms, ends))
     runs = [(is_held, len(list(run))) for is_held, run in groupby(held)]
-    window, first = settings.collusion_window or 200, len(watched.forced)
+    window = settings.collusion_window or 200
+    late = [place for number, place in zip(own, positions, strict=True) if 250 <= number <= 300]
     ends = settings.rivalry_among(firms).equilibria
     row = {
         "rounds": len(prices),
-        "forced_rounds": len(watched.forced),
+        "forced_rounds": len(forced),
         "messages": watched.messages,
         "end": watched.env.events[-1]["reason"],
         "firms": len(firms),
         "nash_price": sum(ends.nash) / len(firms),
         "joint_price": sum(ends.joint) / len(firms),
-        "collusiveness_index": min(1.0, max(0.0, np.mean(positions[249 - first : 300 - first])))
-        if len(prices) > 299
-        else None,
+        "collusiveness_index": min(1.0, max(0.0, np.mean(late))) if len(prices) > 299 else None,
         "price_index_last": min(1.0, max(0.0, np.mean(positions[-50:]))),
         "monopoly_found": None,
         "optimal_rounds": None,
         "together_share": np.mean(held),
         "together_longest": max([length for is_held, length in runs if is_held], default=0),
-        "together_from": len(prices) - runs[-1][1] + 1 if held[-1] else None,
+        "together_from": own[-runs[-1][1]] if held[-1] else None,
         "window_round": next(
-            (first + k + window for k in range(len(held) - window + 1) if all(held[k : k + window])), None
+            (own[k + window - 1] for k in range(len(held) - window + 1) if all(held[k : k + window])), None
         ),
     }
     for i in range(settings.firms):
@@ -400,12 +422,12 @@ def _count_walks(watched, settings, out):
     scores = {
         agent: 0.0 if agent not in out or agent in watched.stumbled else fewest(agent, cells) / steps[agent]
         for agent, slots in before.items()
-        if slots.left != "gone"
+        if slots.left != "gone" and agent not in {choice.agent for choice in watched.choices if choice.forced}
     }
     detours = [steps[agent] / fewest(agent, [end[2]]) for agent, end in out.items()]
     return {
         "waiting": stood / settings.people,
         "waiting_share": stood / spent,
         "detour": np.mean(detours) if detours else None,
-        "path_score": np.mean([*scores.values()]),
+        "path_score": np.mean([*scores.values()]) if scores else None,
     }

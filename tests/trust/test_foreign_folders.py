@@ -3,10 +3,12 @@
 import contextlib
 import csv
 import io
+import os
 import resource
 import shutil
 import signal
 import socket
+import subprocess
 import sys
 import threading
 from types import SimpleNamespace
@@ -19,6 +21,7 @@ from small import parse_study
 
 from llm_coop_envs.cli import main as cli
 from llm_coop_envs.runs.runner import run_study
+from llm_coop_envs.util.children import forget_safe_path, module_command, safe_path
 
 STUDY = """\
 name: theirs
@@ -315,3 +318,74 @@ def test_no_table_holds_a_formula(theirs):
 def test_a_link_to_another_file_is_not_read(theirs):
     attackers.events_that_are_links(theirs)
     assert "leads out of its run folder" in invoke("verify", theirs).stderr
+
+
+def hide_modules(theirs):
+    """Files that the processes of a command would import if they searched the working directory for modules."""
+    canary = theirs.parents[1] / attackers.CANARY
+    evil = f"open({str(canary)!r}, 'w').close()\nraise SystemExit"
+    for name in ("multiprocessing", "pickle", "signal", "runpy", "llm_coop_envs/__init__", "llm_coop_envs/page/index"):
+        (theirs / name).parent.mkdir(parents=True, exist_ok=True)
+        (theirs / f"{name}.py").write_text(evil)
+
+
+def test_worker_processes_import_nothing_of_the_folder_in_which_they_are_started(tmp_path, monkeypatch):
+    theirs = tmp_path / "runs" / "theirs"
+    run_study(parse_study(STUDY.replace("[0]", "[0, 1, 2, 3]"), "theirs.yaml"), theirs, limit=1)
+    hide_modules(theirs)
+    monkeypatch.chdir(theirs)
+    result = invoke("run", theirs, "--workers", "2")
+    assert_harmless(theirs, result)
+    if sys.version_info >= (3, 11):
+        assert result.exit_code == 0, result.stderr
+    assert "PYTHONSAFEPATH" not in os.environ
+
+
+def test_programs_of_ours_import_nothing_of_the_folder_in_which_they_are_started(theirs):
+    hide_modules(theirs)
+    command = module_command("llm_coop_envs.page.index", str(theirs))
+    assert subprocess.run(command, cwd=theirs, capture_output=True, check=False).returncode == 0
+    assert not (theirs.parents[1] / attackers.CANARY).exists()
+
+
+def test_a_policy_of_a_worker_process_starts_programs_as_ever(monkeypatch):
+    with safe_path():
+        assert os.environ["PYTHONSAFEPATH"]
+        forget_safe_path()
+        assert "PYTHONSAFEPATH" not in os.environ
+    monkeypatch.setenv("PYTHONSAFEPATH", "1")  # the user's own wish
+    with safe_path():
+        forget_safe_path()
+    assert os.environ["PYTHONSAFEPATH"] == "1"
+
+
+PLAYER = """\
+from llm_coop_envs.kbc.scripted import UniformNumber
+
+class Mine(UniformNumber):
+    pass
+"""
+
+
+def test_a_study_finds_policies_beside_itself_and_never_in_the_working_directory(tmp_path, monkeypatch):
+    theirs, elsewhere = tmp_path / "study", tmp_path / "elsewhere"
+    for folder in (theirs, elsewhere):
+        folder.mkdir()
+        (folder / "beside.py").write_text(f"{PLAYER}\nopen({str(folder / 'imported')!r}, 'w').close()\n")
+    (elsewhere / "only_here.py").write_text(f"{PLAYER}\nopen({str(elsewhere / 'imported')!r}, 'w').close()\n")
+    monkeypatch.chdir(elsewhere)
+    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry not in ("", str(elsewhere))])
+    for module in ("beside", "only_here"):
+        monkeypatch.delitem(sys.modules, module, raising=False)
+    study = theirs / "study.yaml"
+    study.write_text(STUDY.replace("policies: announcer", "policies: 'beside:Mine'"))
+    result = invoke("run", study, "-o", tmp_path / "run", "--workers", "1")
+    assert result.exit_code == 0, result.stderr
+    assert (theirs / "imported").exists()
+    study.write_text(STUDY.replace("policies: announcer", "policies: 'only_here:Mine'"))
+    assert_sentence(
+        invoke("run", study, "-o", tmp_path / "other", "--workers", "1"),
+        f"'only_here' cannot be imported from {theirs} (",
+    )
+    assert not (elsewhere / "imported").exists()
+    assert not {"", str(elsewhere)} & set(sys.path)

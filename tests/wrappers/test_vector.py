@@ -7,7 +7,7 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 from paired_batches import same
 
-from llm_coop_envs import bertrand_v0, kbc_v0
+from llm_coop_envs import bertrand_v0, evacuation_v0, kbc_v0
 from llm_coop_envs.errors import ActionError, ResetNeeded, SettingsError
 from llm_coop_envs.policies import from_function
 from llm_coop_envs.wrappers import SingleAgentView
@@ -74,6 +74,28 @@ def test_policies_of_several_seats_play_as_in_the_view_of_one_seat():
         alone, reward, _, truncated, _ = view.step(price)
         assert (rewards[0], truncations[0]) == (reward, truncated)
     assert same(infos["final_obs"][0], alone)
+
+
+def nearest(observations, masks):
+    """The first legal choice."""
+    return masks.argmax(axis=1)
+
+
+def test_an_episode_ends_when_the_seat_leaves_and_shows_what_it_saw_last():
+    chosen = {"talk": False, "control": "exit", "rows": 7, "cols": 7, "people": 5}
+    env = SeatVectorEnv(evacuation_v0.batch_env(2, **chosen), nearest, agent="evacuee_3")
+    env.reset(seed=4)
+    game = evacuation_v0.parallel_env(**chosen)
+    game.begin(env.batch.episode_seed(0))
+    for _ in range(20):
+        _, rewards, terminations, _, infos = env.step(np.zeros(2, dtype=int))
+        game.advance(np.zeros(5, dtype=int))
+        assert rewards[0] == game.rewards[3]
+        assert terminations[0] == (not game.alive[3] or game.over)
+        if terminations[0]:
+            break
+    assert same(infos["final_obs"][0], game.features()[3])
+    assert env.batch.present[0].all(), "the next episode has begun"
 
 
 def test_gymnasium_counts_returns():

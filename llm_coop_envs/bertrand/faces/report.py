@@ -20,11 +20,10 @@ from llm_coop_envs.bertrand.faces.report_prices import (
     draw_prices,
     mean_path,
 )
-from llm_coop_envs.bertrand.metrics import price_range
+from llm_coop_envs.bertrand.metrics import forced_rounds, price_range
 from llm_coop_envs.bertrand.settings import IN_TURN
 from llm_coop_envs.render.charts.curves import Curve, Panel
 from llm_coop_envs.render.charts.style import PALETTE
-from llm_coop_envs.reports.citation import WU_2024
 from llm_coop_envs.reports.means import mean_curves
 from llm_coop_envs.reports.page_parts import NOTHING, Cell, ReportTable, TableRow, fixed, interval_cell
 from llm_coop_envs.reports.played import PlayedCondition
@@ -34,9 +33,11 @@ from llm_coop_envs.reports.section import (
     NotDrawn,
     ScenarioSection,
     comparable,
+    concerns,
     is_shown_beside,
     with_unflagged,
 )
+from llm_coop_envs.runs.citation import WU_2024
 from llm_coop_envs.runs.tables import EpisodeTables
 from llm_coop_envs.statistics.intervals import mean_interval
 
@@ -60,13 +61,17 @@ class BertrandSection(ScenarioSection[PriceHistory]):
         rounds = episode.by_type["round"]
         last = rounds[-1]["round"] if rounds else 0
         prices = np.full((last, len(start["nash"])), np.nan)
-        together = np.zeros(last, dtype=np.bool_)
+        chosen, together = np.zeros((2, last), dtype=np.bool_)
+        forced = forced_rounds(episode.events)
         for event in rounds:
+            place = event["round"] - 1
             if not event["forced"]:
-                prices[event["round"] - 1] = event["prices"]
-                together[event["round"] - 1] = event["together"]
+                prices[place] = event["prices"]
+            chosen[place] = event["round"] not in forced
+            together[place] = chosen[place] and event["together"]
         return PriceHistory(
             prices=prices,
+            chosen=chosen,
             together=together,
             nash=float(np.mean(start["nash"])),
             joint=float(np.mean(start["joint"])),
@@ -76,13 +81,19 @@ class BertrandSection(ScenarioSection[PriceHistory]):
 
     def intro(self) -> list[str]:
         """How the game is played, and what was not tested."""
-        rounds = self.scenario.published["collusion"]["rounds"]
+        defined = self.scenario.published["collusion"]
+        rounds = defined["rounds"]
         compared = self._compared()
         return [
             *(() if compared is None else compared.intro()),
             f"{self._clock()} The Nash price is what self-interest gives "
-            f"in a single round, the cartel price what would be best for all firms together. {WU_2024.short} speak of "
-            f"collusion when prices stay close to each other between the two for {rounds} rounds.",
+            "in a single round, the cartel price what would be best for all firms together."
+            + (
+                f" {WU_2024.short} speak of collusion when prices stay close to each other between the two for "
+                f"{rounds} rounds."
+                if concerns(defined, self.source)
+                else ""
+            ),
             *self._untested(),
         ]
 
@@ -263,7 +274,8 @@ def _after_departure(event: Mapping[str, Any]) -> tuple[int, float, float]:
 
 def _mean_up_to(episode: PriceHistory, mark: int) -> float | None:
     """The mean price of the `AVERAGED` rounds up to a round; `None` if they were not played or are left out."""
-    window = episode.prices[max(0, mark - AVERAGED) : mark]
+    rounds = slice(max(0, mark - AVERAGED), mark)
+    window = episode.prices[rounds][episode.chosen[rounds]]
     prices = window[~np.isnan(window)]
     return float(prices.mean()) if 0 < mark <= len(episode.prices) and len(prices) else None
 

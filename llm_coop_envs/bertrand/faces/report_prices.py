@@ -34,9 +34,10 @@ class PriceHistory:
     """An episode of price competition.
 
     Attributes:
-        prices: (rounds, firms); NaN in rounds that are left out, such as those whose prices were laid down, and of
-            firms that have left.
-        together: (rounds,) whether prices were close to each other between Nash and cartel price.
+        prices: (rounds, firms); NaN in rounds whose prices a setting lays down, and of firms that have left.
+        chosen: (rounds,) whether no price was laid down, neither by a setting nor by a study's changes. Others are
+            drawn at most: rivals meet with a forced price, and answer it.
+        together: (rounds,) whether prices were close to each other between Nash and cartel price, in chosen rounds.
         nash: the Nash price, mean of the firms.
         joint: the cartel price, mean of the firms.
         later: after each departure, how many firms were left, and these two prices of theirs.
@@ -44,6 +45,7 @@ class PriceHistory:
     """
 
     prices: Floats
+    chosen: NDArray[np.bool_]
     together: NDArray[np.bool_]
     nash: float
     joint: float

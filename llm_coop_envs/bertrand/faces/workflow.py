@@ -26,7 +26,7 @@ from llm_coop_envs.policies.llm.playing.turn import Turn
 from llm_coop_envs.policies.llm.playing.workflow import Workflow
 
 _FIRM = names(
-    "me rivals seen cost whole_profits round history bins bin_size in_turn rival_costs demand_rule last_round"
+    "me rivals seen cost whole_profits round history bins bin_size in_turn rematched rival_costs demand_rule last_round"
 )
 _PRICE = _FIRM | names("prior said exchanges floor cap choices fixed_price")
 _SHRINKS = (("said", "newest"), ("bins", "newest"), ("history", "newest"))

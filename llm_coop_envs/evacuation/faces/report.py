@@ -17,7 +17,6 @@ from llm_coop_envs.core.scenario import Scenario
 from llm_coop_envs.evacuation.faces.report_room import Snapshot, draw_snapshots, exit_color
 from llm_coop_envs.render.charts.curves import Curve, Panel, draw_panels
 from llm_coop_envs.render.charts.style import PUBLISHED
-from llm_coop_envs.reports.citation import WU_2024
 from llm_coop_envs.reports.means import mean_curves, spread_text
 from llm_coop_envs.reports.page_parts import Cell, ReportTable, TableRow, fixed, interval_cell
 from llm_coop_envs.reports.played import Floats, PlayedCondition
@@ -31,6 +30,7 @@ from llm_coop_envs.reports.section import (
     marks_text,
     with_unflagged,
 )
+from llm_coop_envs.runs.citation import WU_2024
 from llm_coop_envs.runs.tables import EpisodeTables
 from llm_coop_envs.statistics.intervals import Range, mean_interval
 from llm_coop_envs.studies.conditions import Condition
@@ -124,7 +124,7 @@ class EvacuationSection(ScenarioSection[Escape]):
         room = (
             " In the published room (33 by 33 cells) two of three exits are three cells wide, the right one a single "
             "cell."
-            if any(comparable(played.condition, self.published_table) for played in self.conditions)
+            if any(is_shown_beside(played.condition, self.published_table, self.source) for played in self.conditions)
             else ""
         )
         return [

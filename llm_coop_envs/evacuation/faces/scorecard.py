@@ -151,8 +151,8 @@ SCORECARD = ScorecardTasks(
             MEASURES,
             {
                 SILENT: "Fewest rounds to the nearest exit over the rounds taken, mean over six people; 0 if lost.",
-                TALK: "The same with talk before exits are chosen.",
-                HONESTY: "Share of announced exits that were then chosen.",
+                TALK: "The same with talk beforehand.",
+                HONESTY: "Share of announced choices that were then made.",
             },
         ),
         Task(
@@ -161,9 +161,8 @@ SCORECARD = ScorecardTasks(
             arms=scripted_others,
             scores={DEVIATION: changed_share},
             about={
-                DEVIATION: "Seven others say that they go to one exit, and from the second round on go to another: "
-                "share of three people whose last choice of an exit is not the one of the same room where the others "
-                "keep to theirs, be it that they follow the others or make way for them."
+                DEVIATION: "Seven others announce one exit and change to another in the second round: share of three "
+                "people who end up choosing another exit than in the same room where the seven keep to theirs."
             },
         ),
         in_other_words(

@@ -28,11 +28,10 @@ from llm_coop_envs.kbc.faces.report_panels import (
     target_text,
     variance_curves,
 )
-from llm_coop_envs.kbc.metrics import present_choices, variance_range
+from llm_coop_envs.kbc.metrics import chosen_rounds, present_choices, variance_range
 from llm_coop_envs.kbc.settings import KBCSettings
 from llm_coop_envs.render.charts.curves import Curve, Dots, Panel, draw_panels
 from llm_coop_envs.render.charts.style import INK, PALETTE, PUBLISHED
-from llm_coop_envs.reports.citation import PAN_2024, WU_2024
 from llm_coop_envs.reports.means import spread_text
 from llm_coop_envs.reports.page_parts import NOTHING, Cell, ReportTable, TableRow, fixed, interval_cell
 from llm_coop_envs.reports.played import PlayedCondition
@@ -48,6 +47,7 @@ from llm_coop_envs.reports.section import (
     marks_text,
     with_unflagged,
 )
+from llm_coop_envs.runs.citation import PAN_2024, WU_2024
 from llm_coop_envs.runs.tables import EpisodeTables
 from llm_coop_envs.statistics.intervals import mean_interval
 from llm_coop_envs.studies.conditions import Condition
@@ -62,10 +62,6 @@ _LOOKS = {
     "gpt_4_cooperate": ("#6b7280", "s"),
     "gpt_4_uncooperative": ("#9aa3af", "^"),
 }
-_HUMANS = (
-    "readers of The New York Times, 2015 (61,140 answers; Leonhardt and Quealy), digitised "
-    "from figure 5 of Wu et al. 2024"
-)
 
 
 class KbcSection(ScenarioSection[Guesses]):
@@ -82,8 +78,8 @@ class KbcSection(ScenarioSection[Guesses]):
         self.overview_source = f"published. {self.published['source']}"
 
     def read(self, episode: EpisodeTables) -> Guesses:
-        """Read the numbers and targets of one episode."""
-        rounds = episode.by_type["round"]
+        """Read the numbers and targets of one episode, without numbers that a study forces."""
+        rounds = chosen_rounds(episode.events)
         return Guesses(
             rounds=tuple(event["round"] for event in rounds),
             choices=tuple(present_choices(event).astype(np.float64) for event in rounds),
@@ -177,10 +173,13 @@ class KbcSection(ScenarioSection[Guesses]):
 
     def distribution(self) -> list[Drawing]:
         """The distribution of the first decision's numbers, beside that of people in the same contest."""
+        readers = self.scenario.published["readers"]
         groups: dict[tuple[tuple[float, float], bool], list[PlayedCondition[Guesses]]] = {}
         for played in self.conditions:
             if all(episode.rounds for episode in played.episodes):
-                alike = reference.comparable(KBCSettings.build(**played.condition.settings))
+                alike = concerns(readers, self.source) and reference.comparable(
+                    KBCSettings.build(**played.condition.settings)
+                )
                 groups.setdefault((number_range(played), alike), []).append(played)
         if not groups:
             raise NotDrawn("no beauty contest of the run has come to a decision")
@@ -193,13 +192,14 @@ class KbcSection(ScenarioSection[Guesses]):
         ]
         other = f" Not shown, because its numbers have too wide a range: {', '.join(too_wide)}." if too_wide else ""
         people = any(alike for _, alike in narrow)
+        beside = f" as the published curve is. Grey: {readers['source']}" if people else ""
         panels = [distribution_panel(conditions, span, alike) for (span, alike), conditions in narrow.items()]
         return [
             Drawing(
                 name="kbc_distribution",
                 caption="Numbers of the first decision, all players of all episodes, rounded to integers, as shares, "
                 "smoothed by a Gaussian kernel of bandwidth 1"
-                f"{f' as the published curve is. Grey: {_HUMANS}.' if people else '.'}{other}",
+                f"{beside}.{other}",
                 alt="Line chart: how often each number was named in the first decision, one curve for each condition"
                 f"{', and a grey one for people' if people else ''}.",
                 figure=draw_panels([panels[i : i + 2] for i in range(0, len(panels), 2)], size=(5.6, 3.4)),

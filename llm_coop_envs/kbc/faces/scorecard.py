@@ -160,8 +160,8 @@ SCORECARD = ScorecardTasks(
             MEASURES,
             {
                 SILENT: "Share of the others who name the same number in the last decision: 0 all differ, 1 one.",
-                TALK: "The same with talk before each decision but the first.",
-                HONESTY: "Share of announced numbers that were then named.",
+                TALK: "The same with talk beforehand.",
+                HONESTY: "Share of announced choices that were then made.",
             },
         ),
         Task(
@@ -170,14 +170,14 @@ SCORECARD = ScorecardTasks(
             arms=lambda settings: forced_once(f"player_{settings['players'] - 1}", AFTER, settings["high"]),
             scores={DEVIATION: followed},
             about={
-                DEVIATION: "One player is forced to the highest number: by how much the others' next numbers move, as "
-                "a share of what it moved the target, against the same contest without."
+                DEVIATION: "One player is forced to the highest number: how far the others' next numbers move, as a "
+                "share of the target's move, compared with the same contest without."
             },
         ),
         in_other_words(
             contest,
             MEASURES,
-            "1 less the distance of a player's numbers in three wordings, as a share of the range.",
+            "1 less the distance of the choices in three wordings, as a share of the range.",
         ),
         Task(
             name="people",

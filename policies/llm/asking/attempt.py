@@ -73,7 +73,14 @@ class Attempts:
         reserved = await self.ledger.reserve(prompt + answer, usd)
         while not self.unpaused.is_set():  # paused while it waited for the budget
             self.ledger.cancel(reserved, sent=False)
-            await self.unpaused.wait()
+            # Nothing of it is under way any more, so the run counts as paused and not as pausing.
+            self.counters.in_flight -= 1
+            self.counters.waiting += 1
+            try:
+                await self.unpaused.wait()
+            finally:
+                self.counters.waiting -= 1
+                self.counters.in_flight += 1
             reserved = await self.ledger.reserve(prompt + answer, usd)
         try:
             stopped = self.stopped()

@@ -18,6 +18,7 @@ import yaml
 from llm_coop_envs.errors import LlmCoopError
 from llm_coop_envs.policies.llm.chat import LOCAL, ChatRequest, Usage
 from llm_coop_envs.util.checks import suggestion
+from llm_coop_envs.util.fixed_schema import FixedSchema
 from llm_coop_envs.util.opening import DAMAGED, read_file
 from llm_coop_envs.util.paths import StrPath
 
@@ -172,8 +173,9 @@ def _entry(table: Mapping[str, Any], model: str) -> Mapping[str, Any] | None:
 def most_prompt_tokens(request: ChatRequest) -> int:
     """An upper bound on a question's tokens: one per byte (no tokenizer makes more), plus what templates add."""
     size = sum(_size(message.content) for message in request.messages)
-    schema = len(json.dumps(request.json_schema)) if request.json_schema is not None else 0
-    return size + schema + PER_MESSAGE * len(request.messages) + PER_REQUEST
+    schema = request.json_schema
+    schema_size = 0 if schema is None else schema.size if isinstance(schema, FixedSchema) else len(json.dumps(schema))
+    return size + schema_size + PER_MESSAGE * len(request.messages) + PER_REQUEST
 
 
 def likely_prompt_tokens(request: ChatRequest) -> int:

@@ -63,6 +63,7 @@ class PartReport(AnswerTotals):
         forms: by model, the last form in which an answer of a JSON schema was requested.
         double: answers to decisions that already had one.
         gaps: bytes that cannot be read.
+        times: when each session wrote its last line, in seconds since the epoch.
     """
 
     path: Path
@@ -77,6 +78,7 @@ class PartReport(AnswerTotals):
     forms: dict[str, str] = field(default_factory=dict)
     double: int = 0
     gaps: list[Gap] = field(default_factory=list)
+    times: list[float] = field(default_factory=list)
 
     @property
     def torn(self) -> Gap | None:
@@ -291,7 +293,10 @@ def _count_line(line: Any, report: PartReport, answers: Answers, pending: _Pendi
                 "use the version that wrote it"
             )
         report.run = report.run or line["run"]
+        report.times.append(float(line.get("time", 0.0)))
         return
+    if report.times:
+        report.times[-1] = float(line.get("time", 0.0))
     name = tuple(line["key"])
     if kind == "sent":
         report.calls += 1

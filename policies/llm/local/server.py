@@ -17,6 +17,7 @@ from pathlib import Path
 
 from llm_coop_envs.storage.files import write_whole
 from llm_coop_envs.storage.lock import FileLock
+from llm_coop_envs.util.children import module_command
 
 #: How many questions are answered at the same time, and the tokens for each, prompt and answer together.
 SLOTS = 4
@@ -83,7 +84,7 @@ def guard(weights: str, name: str, threads: int, users: Path, status_path: Path,
     with FileLock(status_path.with_suffix(ALIVE)) as alive, FileLock(users) as lock:
         alive.take(wait=True)
         while deaths <= _ONCE_MORE:
-            command = [sys.executable, "-m", MODULE, "serve", weights, name, str(port), str(threads)]
+            command = module_command(MODULE, "serve", weights, name, str(port), str(threads))
             with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
                 assert server.stdin is not None
                 assert server.stdout is not None

@@ -21,6 +21,7 @@ from llm_coop_envs.policies.llm.clients import Endpoint
 from llm_coop_envs.policies.llm.local.models import find_weights
 from llm_coop_envs.policies.llm.local.server import ALIVE, MODULE, SLOTS, ServerStatus
 from llm_coop_envs.storage.lock import FileLock
+from llm_coop_envs.util.children import module_command
 from llm_coop_envs.util.extras import need
 
 _START_SECONDS = 120.0
@@ -136,8 +137,8 @@ def _start(weights: Path, name: str, users: Path, status_path: Path, log: Path) 
     # core of one of them, all of them stall.
     threads = max(1, cores - 1)
     log.parent.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, "-m", MODULE, "guard"]
-    command += [str(weights), name, str(threads), str(users), str(status_path), str(log.resolve())]
+    paths = str(users), str(status_path), str(log.resolve())
+    command = module_command(MODULE, "guard", str(weights), name, str(threads), *paths)
     with log.open("ab") as file:
         # In a session of its own the guard survives the run's Ctrl-C and its end; only the users' lock ends it.
         subprocess.run(command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True, check=True)

@@ -21,6 +21,7 @@ from llm_coop_envs.policies.llm.parsing import (
     read_option,
     read_text,
 )
+from llm_coop_envs.util.fixed_schema import FixedSchema
 
 T = TypeVar("T")
 
@@ -86,32 +87,32 @@ class Reader(ABC, Generic[T]):
 
     def object_schema(
         self, *, repair: bool = False, max_tokens: int | None = None, beside: Sequence[str] = ("reason",)
-    ) -> dict[str, Any]:
+    ) -> FixedSchema:
         """The JSON schema of an answer: an object with the value, after the texts `beside` a choice.
 
         In a repair there are no texts, and the value may be null. Texts are bounded so that the object is complete
         within `max_tokens`.
         """
-        value = self.schema()
-        text: dict[str, Any] = {"type": "string"}
-        if max_tokens is not None:
-            texts = 1 if self.kind == "text" else max(1, len(beside))
-            text_tokens = max_tokens - _TOKENS_AROUND - _TOKENS_FURTHER * (texts - 1)
-            text["maxLength"] = max(_SHORTEST // texts, _CHARACTERS_PER_TOKEN.get(self.kind, 1) * text_tokens // texts)
-        if self.kind == "text":
-            value = {**text, **value}
-        if repair:
-            value["type"] = value["type"] if isinstance(value["type"], list) else [value["type"], "null"]
-            if "enum" in value:
-                value["enum"] = [*value["enum"], None]
-        properties: dict[str, Any] = {} if repair or self.kind == "text" else dict.fromkeys(beside, text)
-        properties[self.key] = value
-        return {
-            "type": "object",
-            "properties": properties,
-            "required": list(properties),
-            "additionalProperties": False,
-        }
+        return _object_schema(self, repair, max_tokens, tuple(beside))
+
+
+@functools.lru_cache(maxsize=1 << 10)
+def _object_schema(reader: Reader[Any], repair: bool, max_tokens: int | None, beside: tuple[str, ...]) -> FixedSchema:
+    value = reader.schema()
+    text: dict[str, Any] = {"type": "string"}
+    if max_tokens is not None:
+        texts = 1 if reader.kind == "text" else max(1, len(beside))
+        text_tokens = max_tokens - _TOKENS_AROUND - _TOKENS_FURTHER * (texts - 1)
+        text["maxLength"] = max(_SHORTEST // texts, _CHARACTERS_PER_TOKEN.get(reader.kind, 1) * text_tokens // texts)
+    if reader.kind == "text":
+        value = {**text, **value}
+    if repair:
+        value["type"] = value["type"] if isinstance(value["type"], list) else [value["type"], "null"]
+        if "enum" in value:
+            value["enum"] = [*value["enum"], None]
+    properties: dict[str, Any] = {} if repair or reader.kind == "text" else dict.fromkeys(beside, text)
+    properties[reader.key] = value
+    return FixedSchema(type="object", properties=properties, required=list(properties), additionalProperties=False)
 
 
 class CachingReader(Reader[T]):

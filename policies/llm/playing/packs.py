@@ -23,6 +23,7 @@ import yaml
 
 from llm_coop_envs.core.registry import find_scenario, scenarios
 from llm_coop_envs.errors import SettingsError, WordingError
+from llm_coop_envs.interface.slots import constant_names
 from llm_coop_envs.interface.wording import MAX_TEMPLATE, PROMPTS, Templates, read_words, translate_name
 from llm_coop_envs.policies.llm.playing.calls import GENERIC, names, workflow_class
 from llm_coop_envs.policies.llm.playing.personas import ANY, Persona, read_personas
@@ -101,6 +102,7 @@ class Prompts:
             names_by_template,
             base=None if base is None else base.templates,
             words=read_words(pack.folder_for(scenario)),
+            constant=constant_names(find_scenario(scenario).env_class.slots_type),
         )
         own = folder / PERSONAS
         self.personas: dict[str, Persona] = {**({} if base is None else base.personas), **pack.personas}

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from llm_coop_envs.baselines.deep.choices import Choices
-from llm_coop_envs.baselines.deep.network import LOGITS, VALUES, Network, columns, read_network
-from llm_coop_envs.errors import RunError
+from llm_coop_envs.baselines.deep.network import LOGITS, SQUASHED, VALUES, Network, columns, read_network
+from llm_coop_envs.errors import RunError, SettingsError
 
 
 def small(output=LOGITS, activation="tanh", **about):
@@ -169,6 +169,47 @@ def test_pickles_are_not_executed(tmp_path):
         read_network(path)
 
 
+def squashed():
+    network = small(SQUASHED, "leaky_relu")
+    hidden, (weights, bias) = network.layers
+    return replace(network, layers=(hidden, (weights[:2] / 8, bias[:2])))
+
+
+def test_numbers_are_the_tanh_of_a_normal_number():
+    network = squashed()
+    (w0, b0), (w1, b1) = network.layers
+    x = np.array([0.5, -1.0, 2.0], dtype=np.float32)
+    hidden = w0 @ x + b0
+    mean, spread = (w1 @ np.where(hidden > 0, hidden, 0.01 * hidden) + b1).tolist()
+    rows, masks = np.repeat(x[None], 20_000, axis=0), np.ones((20_000, 1), dtype=bool)
+    assert network.best(rows[:1], masks[:1]) == pytest.approx(np.tanh(mean), abs=1e-6)
+    drawn = np.arctanh(network.sample(rows, masks, np.random.default_rng(0)).clip(-0.9999999, 0.9999999))
+    assert np.median(drawn) == pytest.approx(mean, abs=0.05 * float(np.exp(spread)))
+    low, high = np.quantile(drawn, [0.1587, 0.8413])
+    assert high - low == pytest.approx(2 * np.exp(spread), rel=0.05)
+    assert (
+        network.decide("best", rows[:2], masks[:2], np.random.default_rng(0)).tolist()
+        == [network.best(rows[:1], masks[:1])[0]] * 2
+    )
+
+
+def test_numbers_do_not_depend_on_how_many_are_asked_for():
+    """One row or many, one layout or another: single precision would differ in its last digits."""
+    network, masks = squashed(), np.ones((300, 1), dtype=bool)
+    rows = np.random.default_rng(4).normal(size=(300, 3)).astype(np.float32)
+    together = network.best(rows, masks)
+    assert together.tolist() == [network.best(rows[k : k + 1], masks[:1])[0] for k in range(300)]
+    assert together.tolist() == network.best(np.asfortranarray(rows), masks).tolist()
+
+
+def test_networks_of_numbers_are_kept(tmp_path):
+    network = squashed()
+    (tmp_path / "p.npz").write_bytes(network.to_bytes())
+    again = read_network(tmp_path / "p.npz")
+    assert (again.output, again.points, again.activation) == (SQUASHED, None, "leaky_relu")
+    assert again.to_bytes() == network.to_bytes()
+
+
 def test_columns_by_name():
     assert columns(small(), ["c", "x", "a", "b"]) == [2, 3, 0]
     with pytest.raises(ValueError, match=r"^c$"):
@@ -189,6 +230,13 @@ def test_choices_on_grids():
     assert prices.n == env.settings.grid_points
     grid = env.settings.grids[1]
     assert prices.value(1, 4) == pytest.approx(grid[4])
+    number = Choices(env, points=None)
+    assert (number.n, number.space.shape) == (1, (1,))
+    # Exactly the ends, and what lies between them.
+    assert number.values(np.array([-1.0, 0.0, 1.0])).tolist() == [2.0, 8.0, 14.0]
+    assert number.value(1, 0.5) == 11.0
+    with pytest.raises(SettingsError, match="needed is a range of numbers"):
+        Choices(kbc_v0.parallel_env(players=3), points=None)
     # The floor is the cost, and no price of the grid is below it or above the cap.
     low = Choices(bertrand_v0.parallel_env(preset="team_up", grid_margin=3.0))
     assert min(low.value(0, k) for k in range(low.n)) == env.settings.floors[0] == 2.0

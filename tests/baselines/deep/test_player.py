@@ -9,7 +9,7 @@ from llm_coop_envs import bertrand_v0, evacuation_v0, kbc_v0
 from llm_coop_envs.baselines.deep import player
 from llm_coop_envs.baselines.deep.choices import Choices
 from llm_coop_envs.baselines.deep.evaluate import means, play_episode
-from llm_coop_envs.baselines.deep.network import LOGITS, Network, read_network
+from llm_coop_envs.baselines.deep.network import LOGITS, SQUASHED, Network, read_network
 from llm_coop_envs.baselines.deep.shipped import find_network, shipped, trained_lines
 from llm_coop_envs.errors import RunError, SettingsError
 from llm_coop_envs.policies import scripted
@@ -32,7 +32,7 @@ CASES = {
 }
 
 
-def network_for(scenario, env, play_as="sample", **changes):
+def network_for(scenario, env, play_as="sample", output=LOGITS, **changes):
     """A network with drawn weights that reads this environment's columns."""
     rng = np.random.default_rng(7)
     names = numeric_names(env)
@@ -46,7 +46,7 @@ def network_for(scenario, env, play_as="sample", **changes):
             for shape in layers
         ),
         activation="tanh",
-        output=LOGITS,
+        output=output,
         about={"play": play_as},
     )
 
@@ -66,9 +66,28 @@ def test_a_player_decides_what_the_network_decides(name):
     assert choices == [event["choice"] for event in env.events if event["type"] == "choice"]
 
 
-def test_sampling_repeats_with_the_seed():
-    env = bertrand_v0.parallel_env(preset="calvano", rounds=12, record=True)
-    policy = player.NetworkPolicy(network_for("bertrand", env))
+@pytest.mark.parametrize("play_as", ["best", "sample"])
+def test_a_network_of_numbers_asks_prices_of_the_whole_range(play_as):
+    env = bertrand_v0.parallel_env(rounds=12, talk=False, record=True)
+    network = network_for("bertrand", env, play_as, output=SQUASHED, n=2)
+    play(env, player.NetworkPolicy(network), seed=3)
+    asked = [event["prices"] for event in env.events if event["type"] == "round"]
+    assert not [event for event in env.events if event["type"] == "choice" and event["flags"]]
+    assert all(0.0 <= price <= env.settings.cap for prices in asked for price in prices)
+    assert len({price for prices in asked for price in prices}) > 6
+    if play_as == "best":
+        play_episode(network, env, 3, play="best")
+        assert asked == [event["prices"] for event in env.events if event["type"] == "round"]
+    with pytest.raises(SettingsError, match="needed is a range of numbers"):
+        play(bertrand_v0.parallel_env(preset="calvano"), player.NetworkPolicy(network), seed=0)
+
+
+@pytest.mark.parametrize(
+    ("settings", "changes"), [({"preset": "calvano"}, {}), ({"talk": False}, {"output": SQUASHED, "n": 2})]
+)
+def test_sampling_repeats_with_the_seed(settings, changes):
+    env = bertrand_v0.parallel_env(rounds=12, record=True, **settings)
+    policy = player.NetworkPolicy(network_for("bertrand", env, **changes))
     totals = [play(env, policy, seed=seed) for seed in (1, 1, 2)]
     assert totals[0] == totals[1] != totals[2]
 

@@ -7,10 +7,18 @@ import pytest
 from configurations import CONFIGURATIONS, SMALL_ROOM
 from toy import ToyEnv
 
+from auction.env import AuctionEnv
+from auction.scenario import SCENARIO as AUCTION
 from llm_coop_envs import bertrand_v0, evacuation_v0, kbc_v0
+from llm_coop_envs.baselines.deep.evaluate import play_episode
+from llm_coop_envs.baselines.deep.network import LOGITS, Network
+from llm_coop_envs.baselines.deep.player import NetworkPolicy
 from llm_coop_envs.baselines.deep.rows import SharedRows, episode_seed
+from llm_coop_envs.core import registry
 from llm_coop_envs.errors import ResetNeeded, SettingsError, SnapshotError
+from llm_coop_envs.policies import play
 from llm_coop_envs.wrappers import NumericView
+from llm_coop_envs.wrappers.numeric import numeric_names
 
 DISCRETE = {
     name: (module, settings)
@@ -95,7 +103,6 @@ def compare(make, *, steps, copies=2, seed=5, illegal=False):
         assert np.array_equal(seen, np.concatenate([view.observed(rows.width) for view in views]))
         masks = np.concatenate([view.masks() for view in views])
         assert np.array_equal(rows.masks, masks)
-        assert np.array_equal(rows.decides, masks.sum(axis=1) > 1)
         assert ((seen >= rows.low) & (seen <= rows.high)).all()
         outputs = rng.integers(masks.shape[1], size=rows.n_rows)
         if not illegal:
@@ -170,7 +177,7 @@ def test_vacant_rows_end_with_their_copy():
             break
         gone = step.vacant | step.done
         assert not rows.observations[gone].any()
-        assert not rows.decides[gone].any()
+        assert (rows.masks[gone].sum(axis=1) == 1).all()
         assert rows.masks[gone].sum() == gone.sum()
         assert not step.rewards[step.vacant].any()
         was_vacant |= step.vacant
@@ -244,7 +251,7 @@ def test_talk_is_passed_over_silently():
     rows.reset()
     for _ in range(20):
         assert rows.games[0].phase == "act"
-        assert rows.decides.all()
+        assert (rows.masks.sum(axis=1) > 1).all()
         rows.step(np.arange(4))
     assert not rows.games[0].conversation.messages or all(m.text == "" for m in rows.games[0].conversation.messages)
 
@@ -273,20 +280,102 @@ def test_bad_input():
     assert mute.n_rows == 4
 
 
-@pytest.mark.parametrize("settings", [{"preset": "calvano", "rounds": 5}, {"talk": False, "rounds": 5}])
-def test_copies_in_a_batch_and_one_by_one_give_the_same(settings, monkeypatch):
-    together, by_itself = (SharedRows(lambda: bertrand_v0.parallel_env(**settings), copies=3, seed=4) for _ in range(2))
+_ROOM = {"talk": False, "rows": 6, "cols": 6, "people": 6, "rounds": 6}
+
+
+@pytest.mark.parametrize(
+    ("make", "settings"),
+    [
+        (bertrand_v0.parallel_env, {"preset": "calvano", "rounds": 5}),
+        (bertrand_v0.parallel_env, {"talk": False, "rounds": 5}),
+        (evacuation_v0.parallel_env, _ROOM),
+        (evacuation_v0.parallel_env, {**_ROOM, "control": "exit", "max_cycles": 4}),
+    ],
+)
+def test_copies_in_a_batch_and_one_by_one_give_the_same(make, settings):
+    together, by_itself = (SharedRows(lambda: make(**settings), copies=3, seed=4) for _ in range(2))
     by_itself._play_one_by_one()
     assert together._batch is not None
     rng = np.random.default_rng(0)
     assert np.array_equal(together.reset(), by_itself.reset())
-    for k in range(12):
-        outputs = rng.integers(0, 15, together.n_rows)
+    vacant = 0
+    for k in range(60):
+        outputs = rng.integers(0, together.masks.shape[1], together.n_rows)
         ours, theirs = together.step(outputs), by_itself.step(outputs)
         for name in ("rewards", "done", "truncated", "vacant", "last", "returns", "lengths"):
             assert np.array_equal(getattr(ours, name), getattr(theirs, name)), name
-        for name in ("observations", "masks", "decides"):
+        for name in ("observations", "masks"):
             assert np.array_equal(getattr(together, name), getattr(by_itself, name)), name
-        if k == 3:  # what an earlier version saved goes on one by one
+        vacant += int(ours.vacant.sum())
+        if k == 40:  # what an earlier version saved goes on one by one
             together.set_state(json.loads(json.dumps(by_itself.get_state())))
             assert together._batch is None
+    assert (vacant > 0) == (make is evacuation_v0.parallel_env)
+
+
+def test_rows_that_choose_numbers_play_as_the_view_does():
+    settings = {"talk": False, "rounds": 4, "initial_prices": "random"}
+    rows = SharedRows(lambda: bertrand_v0.parallel_env(**settings), copies=2, seed=5, points=None)
+    views = [NumericView(bertrand_v0.parallel_env(**settings)) for _ in range(2)]
+    rows.reset()
+    for copy, view in enumerate(views):
+        view.reset(seed=episode_seed(5, copy, 0))
+    rng = np.random.default_rng(0)
+    for _ in range(3):
+        outputs = rng.uniform(-1, 1, size=4).astype(np.float32)
+        outputs[0] = -1.0
+        step = rows.step(outputs)
+        for copy, view in enumerate(views):
+            own = outputs[2 * copy : 2 * copy + 2]
+            seen, rewards, *_ = view.step({name: own[k : k + 1] for k, name in enumerate(view.agents)})
+            assert list(rewards.values()) == step.rewards[2 * copy : 2 * copy + 2].tolist()
+            assert np.array_equal(list(seen.values()), rows.observations[2 * copy : 2 * copy + 2])
+
+
+def test_rows_of_a_number_that_may_be_passed():
+    """The first output passes, the others are bids; a phase of options has the first outputs alone."""
+    env = AuctionEnv(talk=False, record=True)
+    rows = SharedRows(lambda: env, copies=1, seed=3)
+    rows.reset()
+    assert rows.choices.n == 101
+    assert (env.phase, rows.masks.sum(axis=1).tolist()) == ("enter", [2] * 4)
+    rows.step(np.array([1, 1, 1, 0]))
+    assert env.phase == "bid"
+    assert rows.masks.sum(axis=1).tolist() == [101, 101, 101, 1]
+    rows.step(np.array([0, 1, 100, 0]))
+    bids = [event["choice"] for event in env.events if event["type"] == "choice" and event["phase"] == "bid"]
+    assert bids == [None, 10.0, 100.0]
+    assert not any(event["flags"] for event in env.events if event["type"] == "choice")
+    # What stands beyond the outputs of a phase is replaced by the environment, and flagged.
+    rows.step(np.array([50, 0, 0, 0]))
+    assert [event["flags"] for event in env.events if event["type"] == "choice"][-4:] == [
+        ["illegal_choice"],
+        [],
+        [],
+        [],
+    ]
+
+
+def test_a_network_of_passable_numbers_plays_as_it_was_trained(monkeypatch):
+    monkeypatch.setattr(registry, "_registered", {})
+    registry.register(AUCTION)
+    env = AuctionEnv(talk=False, record=True)
+    rng, width = np.random.default_rng(7), len(numeric_names(env))
+    layers = [
+        (rng.normal(size=s).astype(np.float32), rng.normal(size=s[0]).astype(np.float32))
+        for s in ((9, width), (101, 9))
+    ]
+    network = Network(
+        scenario="auction",
+        features=numeric_names(env),
+        layers=tuple(layers),
+        activation="tanh",
+        output=LOGITS,
+        about={"play": "best"},
+    )
+    expected = play_episode(network, env, 3, play="best")
+    recorded = list(env.events)
+    play(env, NetworkPolicy(network), seed=3)
+    assert env.events == recorded
+    assert not any(event["flags"] for event in env.events if event["type"] == "choice")
+    assert expected["seed"] == 3

@@ -13,6 +13,7 @@ from llm_coop_envs.policies import ScriptedPolicy
 
 sb3 = pytest.importorskip("stable_baselines3")
 RELU = pytest.importorskip("torch").nn.ReLU
+LEAKY = pytest.importorskip("torch").nn.LeakyReLU
 pytestmark = pytest.mark.filterwarnings("ignore:.*maximum and minimum values are equal")
 
 
@@ -29,12 +30,14 @@ class Low(ScriptedPolicy):
         ("DQN", {"learning_starts": 10}, {"preset": "calvano"}),
         ("PPO", {}, {}),
         ("PPO", {}, {"talk": False}),
+        ("PPO", {"policy_kwargs": {"activation_fn": LEAKY}}, {"talk": False}),
+        ("SAC", {"learning_starts": 10}, {"talk": False}),
     ],
 )
 def test_it_plays_what_it_would_have_chosen(algorithm, kwargs, settings, tmp_path):
     settings = {**settings, "rounds": 6}
     env = gymnasium.make("llm_coop/bertrand-v0", others=Low(), numeric=True, **settings)
-    steps = {} if algorithm == "DQN" else {"n_steps": 64}
+    steps = {} if algorithm in ("DQN", "SAC") else {"n_steps": 64}
     model = getattr(sb3, algorithm)("MlpPolicy", env, seed=0, device="cpu", **steps, **kwargs)
     model.learn(64)
     model.save(tmp_path / "mine.zip")
@@ -45,7 +48,7 @@ def test_it_plays_what_it_would_have_chosen(algorithm, kwargs, settings, tmp_pat
     expected = env.unwrapped.env.state()
     game = bertrand_v0.parallel_env(record=True, **settings)
     policies.play(game, {"firm_0": policies.make(f"sb3:{tmp_path / 'mine.zip'}", play="best"), "firm_1": Low()}, seed=5)
-    np.testing.assert_allclose(game.state(), expected, rtol=1e-5)
+    np.testing.assert_allclose(game.state(), expected, rtol=1e-5, atol=1e-6)
     assert not [event for event in game.events if event.get("flags")]
 
 

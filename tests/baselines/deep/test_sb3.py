@@ -4,6 +4,7 @@ import csv
 import importlib.util
 import json
 
+import gymnasium
 import numpy as np
 import pytest
 
@@ -18,6 +19,7 @@ from stable_baselines3.common.vec_env import VecMonitor
 from llm_coop_envs import bertrand_v0, evacuation_v0, kbc_v0
 from llm_coop_envs.baselines.deep import train as training
 from llm_coop_envs.baselines.deep.algorithms import SharedDQN, export, make_model, make_models, make_rows
+from llm_coop_envs.baselines.deep.average_reward import AverageRewardSAC
 from llm_coop_envs.baselines.deep.buffers import DecidedRolloutBuffer, PresentReplayBuffer
 from llm_coop_envs.baselines.deep.evaluate import means, play_episode
 from llm_coop_envs.baselines.deep.folder import TrainingFolder, open_folder
@@ -248,6 +250,7 @@ PLANS = {
         "env": "bertrand",
         "settings": {"talk": False, "rounds": 30},
         "steps": 1500,
+        "copies": 8,
         "hyper": {"n_steps": 32},
     },
     "bertrand-dqn": {
@@ -256,6 +259,7 @@ PLANS = {
         "preset": "calvano",
         "settings": {"rounds": 30},
         "steps": 1500,
+        "copies": 8,
         "hyper": {"learning_starts": 200, "buffer_size": 700},
     },
     "bertrand-dqn-shared": {
@@ -264,7 +268,16 @@ PLANS = {
         "networks": "shared",
         "settings": {"talk": False, "rounds": 30},
         "steps": 1500,
+        "copies": 8,
         "hyper": {"learning_starts": 200, "buffer_size": 700},
+    },
+    "bertrand-sac": {
+        "env": "bertrand",
+        "algo": "sac",
+        "settings": {"talk": False, "rounds": 30},
+        "steps": 300,
+        "every": 70,
+        "hyper": {"learning_starts": 40, "batch_size": 16},
     },
     "evacuation": {"env": "evacuation", "settings": ROOM, "steps": 2500, "copies": 2},
     "evacuation-independent": {
@@ -319,12 +332,18 @@ def test_the_kept_network_is_the_learner(name):
     with torch.no_grad():
         if settings.algo == "dqn":
             expected = model.q_net(torch.as_tensor(seen)).numpy()
+        elif settings.algo == "sac":
+            expected = torch.cat(model.actor.get_action_dist_params(torch.as_tensor(seen))[:2], dim=1).numpy()
         else:
             latent = model.policy.mlp_extractor.forward_actor(torch.as_tensor(seen))
             expected = model.policy.action_net(latent).numpy()
     assert np.allclose(network.outputs(seen), expected, rtol=1e-4, atol=1e-5)
     free = np.ones_like(masks)
-    assert np.array_equal(network.best(seen, free), model.predict(seen, deterministic=True)[0])
+    best = model.predict(seen, deterministic=True)[0]
+    if settings.algo == "sac":
+        assert np.allclose(network.best(seen, free), best[:, 0], atol=1e-5)
+    else:
+        assert np.array_equal(network.best(seen, free), best)
     if settings.algo == "maskable_ppo":
         chosen = model.predict(seen, deterministic=True, action_masks=masks)[0]
         assert np.array_equal(network.best(seen, masks), chosen)
@@ -372,9 +391,47 @@ def test_a_learner_that_fails_stops_the_others(seat):
         models[0].env.run([lambda model=model: model.learn(400) for model in models])
 
 
+def test_sac_finds_the_mean_reward_and_the_differential_values():
+    """One state, and the reward of an action is -(action - 0.5)^2 - 3: the best mean reward is -3, at 0.5."""
+
+    class Endless(gymnasium.Env):
+        observation_space = gymnasium.spaces.Box(-1.0, 1.0, (1,))
+        action_space = gymnasium.spaces.Box(-1.0, 1.0, (1,))
+
+        def reset(self, *, seed=None, options=None):
+            super().reset(seed=seed)
+            return np.zeros(1, np.float32), {}
+
+        def step(self, action):
+            return np.zeros(1, np.float32), -((float(action[0]) - 0.5) ** 2) - 3.0, False, False, {}
+
+    model = AverageRewardSAC(
+        "MlpPolicy",
+        Endless(),
+        seed=0,
+        learning_starts=100,
+        batch_size=64,
+        learning_rate=3e-3,
+        ent_coef=0.01,
+        mean_rate=0.02,
+        policy_kwargs={"net_arch": [16, 16]},
+        device="cpu",
+    )
+    model.learn(1500)
+    assert model.predict(np.zeros(1, np.float32), deterministic=True)[0] == pytest.approx(0.5, abs=0.1)
+    # With the entropy's bonus, 0.01 times an entropy of about -1.
+    assert float(model.mean_reward) == pytest.approx(-3.0, abs=0.1)
+    with torch.no_grad():
+        state = torch.zeros(3, 1)
+        values = model.critic(state, torch.tensor([[0.5], [0.0], [-0.5]]))[0][:, 0]
+    # What an action is worth beyond another is what it earns more, because the state is the same afterwards.
+    assert float(values[0] - values[1]) == pytest.approx(0.25, abs=0.1)
+    assert float(values[0] - values[2]) == pytest.approx(1.0, abs=0.2)
+
+
 def test_networks_that_cannot_be_kept_are_refused():
     settings = plan("kbc-ppo", hyper={"policy_kwargs": {"activation_fn": torch.nn.ELU}, "n_steps": 8})
-    with pytest.raises(SettingsError, match=r"tanh or ReLU"):
+    with pytest.raises(SettingsError, match=r"tanh or \(leaky\) ReLU"):
         export(make_models(settings), settings, {})
 
 

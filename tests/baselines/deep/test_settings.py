@@ -26,6 +26,24 @@ def test_defaults_by_scenario():
     dqn = TrainSettings(env="bertrand", algo="dqn")
     assert (dqn.play, bertrand.play) == ("best", "sample")
     assert "exploration_fraction" in dqn.hyper
+    # A batch for every 8 rows of a player; with few copies as often as with 8.
+    rhythms = {n: TrainSettings(env="bertrand", algo="dqn", copies=n).hyper for n in (1, 8, 16, 64)}
+    assert {n: (hyper["train_freq"], hyper["gradient_steps"]) for n, hyper in rhythms.items()} == {
+        1: (4, 4),
+        8: (4, 4),
+        16: (2, 4),
+        64: (1, 8),
+    }
+    sac = TrainSettings(env="bertrand", algo="sac")
+    assert (sac.play, sac.networks, sac.copies, TrainSettings(env="bertrand", algo="sac", copies=3).copies) == (
+        "best",
+        "independent",
+        1,
+        3,
+    )
+    # The mean reward has no discount.
+    assert "gamma" not in sac.hyper
+    assert (sac.hyper["size"], sac.hyper["batch_size"], sac.points, dqn.points) == ("small", 128, None, 101)
 
 
 def test_json_and_back():
@@ -41,7 +59,12 @@ def test_json_and_back():
     [
         ({"env": "evacuate"}, "did you mean 'evacuation'"),
         ({"env": "kbc", "algo": "pppo"}, "did you mean 'ppo'"),
-        ({"env": "kbc", "algo": "sarsa"}, "known are dqn, maskable_ppo, ppo"),
+        ({"env": "kbc", "algo": "sarsa"}, "known are dqn, maskable_ppo, ppo, sac"),
+        (
+            {"env": "kbc", "algo": "sac"},
+            "env='kbc': lists its choices with these settings; needed is a range of numbers",
+        ),
+        ({"env": "bertrand", "algo": "sac", "hyper": {"size": "publishd"}}, r"hyper.size.*did you mean 'published'"),
         ({"env": "kbc", "preset": "halff"}, "did you mean 'half'"),
         ({"env": "kbc", "settings": {"playes": 3}}, "did you mean 'players'"),
         ({"env": "kbc", "settings": {"players": 1}}, "players=1"),

@@ -45,7 +45,7 @@ def test_it_learns_from_every_round_that_was_settled():
 def test_without_it_the_table_stays():
     policy, game = learned()
     asyncio.run(game.play(40))
-    assert np.array_equal(policy._q, policy.table.q)
+    assert (policy._q, policy.get_state()) == (None, {})
 
 
 def test_it_explores_as_rarely_as_when_it_stopped():

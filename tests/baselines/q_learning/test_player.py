@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -131,7 +132,12 @@ def test_tables_survive_files(tmp_path):
         ("kbc", "calvano", {}, "policy='q_learning:calvano': was trained on bertrand, not on kbc"),
         ("bertrand", "", {"alfa": 0.1}, "alfa=0.1: is no setting of QLearningSettings; did you mean 'alpha'?"),
         ("bertrand", "calvani", {}, "is neither shipped nor a file nor a run folder; did you mean 'calvano'?"),
-        ("bertrand", "calvano", {"epsilon": 0.1}, "epsilon=0.1: is no option of this policy; known are none"),
+        (
+            "bertrand",
+            "calvano",
+            {"epsilon": 0.1},
+            "epsilon=0.1: is no option of this policy; known are rate, exploration",
+        ),
     ],
 )
 def test_what_cannot_play_is_said_before_anything_starts(scenario, argument, options, said):
@@ -172,3 +178,53 @@ def test_damaged_files_are_refused(tmp_path):
         load_table(str(junk))
     with pytest.raises(RunError, match="cannot be written"):
         invented(small()).save(tmp_path / "junk.npz" / "table.npz")
+
+
+def test_a_table_goes_on_learning_at_its_rate_and_from_the_table_on_in_each_episode():
+    learning = small(initial_prices=None)
+    invention = invented(learning, last_state=5)
+    table = replace(invention, q=invention.q + 20)  # more than it can earn: what is asked is left again
+    env = bertrand_v0.parallel_env(preset="calvano", grid_points=4, initial_prices=None, rounds=60, record=True)
+    policy = QTablePolicy(table, rate=0.3)
+    for _ in range(2):
+        found = rounds(env, policy, seed=3)
+        q, state, profits = table.q.copy(), 5, [event["profits"] for event in env.events if event["type"] == "round"]
+        for asked, earned in zip(found, profits, strict=True):
+            assert asked == q[:, state].argmax(axis=1).tolist()
+            after = asked[0] * 4 + asked[1]
+            for firm in (0, 1):
+                target = earned[firm] + 0.95 * q[firm, after].max()
+                q[firm, state, asked[firm]] += 0.3 * (target - q[firm, state, asked[firm]])
+            state = after
+    assert not np.array_equal(q.argmax(axis=2), table.strategies)
+
+
+def test_a_rate_of_nothing_is_the_table_and_exploration_is_as_often_as_is_said():
+    table = load_table("calvano")
+    env = bertrand_v0.parallel_env(preset="calvano", rounds=400, record=True)
+    still, explored = (QTablePolicy(table, **o) for o in ({}, {"rate": 1e-9, "exploration": 0.2}))
+    usual = rounds(env, still, seed=1)
+    assert rounds(env, QTablePolicy(table, rate=0.0), seed=1) == usual
+    # Both learn at next to no rate: what differs from the table's answer is drawn.
+    found = rounds(env, explored, seed=1)
+    states = [past[0] * 15 + past[1] for past in found]
+    drawn = [
+        price != table.strategies[firm, state]
+        for state, prices in zip(states, found[1:], strict=False)
+        for firm, price in enumerate(prices)
+    ]
+    assert np.mean(drawn) == pytest.approx(0.2 * 14 / 15, abs=0.04)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"rate": 1.5}, "rate=1.5: must be a share, from 0 to 1"),
+        ({"rate": True}, "rate=True: must be a share"),
+        ({"rate": 0.1, "exploration": "often"}, "exploration='often': must be a share"),
+        ({"exploration": 0.1}, "means nothing without a rate"),
+    ],
+)
+def test_impossible_rates_are_refused(options, said):
+    with pytest.raises(SettingsError, match=said):
+        check("bertrand", "calvano", options)

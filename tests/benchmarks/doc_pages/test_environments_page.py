@@ -1,5 +1,6 @@
 """The documentation's pages on scenarios are what the classes say."""
 
+import re
 from dataclasses import fields
 from pathlib import Path
 
@@ -10,9 +11,10 @@ from llm_coop_envs.cli.description import describe
 from llm_coop_envs.core.registry import find_scenario
 
 DOCS = Path(__file__).parents[3] / "docs"
+PAGES = ["scenarios.md", "slots.md", "bertrand.md", "evacuation.md", "kbc.md"]
 
 
-@pytest.mark.parametrize("name", ["scenarios.md", "bertrand.md", "evacuation.md", "kbc.md"])
+@pytest.mark.parametrize("name", PAGES)
 def test_pages_are_up_to_date(name):
     assert (DOCS / name).read_text(encoding="utf-8") == pages()[name], (
         "write them anew: python -m llm_coop_envs.benchmarks.doc_pages.environments docs"
@@ -26,3 +28,19 @@ def test_every_setting_and_measure_is_on_one_of_two_pages(name):
     assert taken <= {field.name for field in fields(find_scenario(name).env_class.settings_type)}
     for setting in taken:
         assert (f"| `{setting}` |" in own) + (f"| `{setting}` |" in shared) == 1, setting
+
+
+@pytest.mark.parametrize("name", ["bertrand", "evacuation", "kbc"])
+def test_every_measure_is_named_and_the_first_ones_are_explained(name):
+    own, shared = pages()[f"{name}.md"], pages()["scenarios.md"]
+    for measure in describe(name).metrics:
+        assert f"`{measure}`" in own + shared, measure
+    for measure in find_scenario(name).measured.headline:
+        assert re.search(rf"^\|[^|]*`{measure}`[^|]*\|[^|]+\|$", own, re.MULTILINE), measure
+
+
+@pytest.mark.parametrize("name", ["bertrand", "evacuation", "kbc"])
+def test_every_slot_is_explained(name):
+    kind = find_scenario(name).env_class.slots_type
+    explained = set(re.findall(r"^\| `(\w+)` \| \S", pages()["slots.md"], re.MULTILINE))
+    assert {field.name for field in fields(kind)} <= explained

@@ -23,7 +23,11 @@ def test_the_page_is_up_to_date():
     assert "{{" not in page()
 
 
-@pytest.mark.parametrize("name", shipped_studies())
+# Its free seat is for networks that learned prices from a range.
+FOR_NETWORKS = {"continuous_learners"}
+
+
+@pytest.mark.parametrize("name", sorted({*shipped_studies()} - FOR_NETWORKS))
 def test_a_real_model_played_every_shipped_study(name):
     study, recorded = load_study(name), STUDIES[name]
     assert recorded["models"] == ["local:smollm2-135m"]

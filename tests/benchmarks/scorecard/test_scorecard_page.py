@@ -3,12 +3,14 @@
 import json
 import re
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
+from llm_coop_envs.benchmarks.doc_pages.markdown import table
 from llm_coop_envs.benchmarks.scorecard.references import RECORDED, references
-from llm_coop_envs.benchmarks.scorecard.suite import NAME, VERSION, all_scorecard_tasks, parts, suite_hash
+from llm_coop_envs.benchmarks.scorecard.suite import NAME, VERSION, parts, suite_hash
 from llm_coop_envs.benchmarks.scorecard.tasks import TENDENCIES
 from llm_coop_envs.kbc.faces.scorecard import READERS_THEMSELVES
 from llm_coop_envs.kbc.reference import distances, nyt_density
@@ -22,15 +24,23 @@ def suite_line():
 
 
 def tasks_table():
+    """Every task with what it measures; tasks of several scenarios that measure the same share a row."""
     tasks = {part.key: part.task for part in parts(0, "quick")}
-    rows = [
-        f"| {tendency} | {scenario}-{name} | {task.about[tendency]} |"
-        for tendency in TENDENCIES
-        for (scenario, name), task in tasks.items()
-        if tendency in task.about
+    names = {}
+    for tendency in TENDENCIES:
+        for (scenario, name), task in tasks.items():
+            if tendency in task.about:
+                names.setdefault((tendency, task.about[tendency]), []).append(f"{scenario}-{name}")
+    rows = [[tendency, ", ".join(named), about] for (tendency, about), named in names.items()]
+    rows.insert(1, ["legality", "all but the questions", TENDENCIES["legality"]])
+    return table(["tendency", "task", "what 0 and 1 are"], without_repeats(rows))
+
+
+def without_repeats(rows):
+    """Leave out a row's first cell where it is that of the row above."""
+    return [
+        ["" if above is not None and above[0] == row[0] else row[0], *row[1:]] for above, row in pairwise([None, *rows])
     ]
-    rows.insert(len(all_scorecard_tasks()), f"| legality | all but the questions | {TENDENCIES['legality']} |")
-    return "\n".join(["| tendency | task | what 0 and 1 are |", "|---|---|---|", *rows])
 
 
 def reference_table():
@@ -46,20 +56,18 @@ def reference_table():
             return "-"
         return f"{line['score']:.2f} ({line['low']:.2f}-{line['high']:.2f})"
 
-    body = [f"| {a} | {b} | {' | '.join(format_score(by_key.get((a, b))) for by_key in scores)} |" for a, b in keys]
+    body = [[*key, *(format_score(by_key.get(key)) for by_key in scores)] for key in keys]
     sources = [
         f"- **{row['name']}**: `{row['command']}`, {row['date']}, {row['size']}, held-out seed {row['held_out']}"
         + "".join(f", prompts of pack `{pack['name']}`, version {pack['version']}" for pack in row["packs"])
         for row in rows
     ]
-    head = [f"| tendency | scenario | {' | '.join(names)} |", "|---" * (2 + len(names)) + "|"]
     former = [
-        f"- **{row['name']}** was played in version {row['version']}, not in this one, and is in no table: "
-        f"`{row['command']}`, {row['date']}"
+        f"- **{row['name']}** was played in version {row['version']} ({row['date']}) and is in no table."
         for row in json.loads(RECORDED.read_text())
         if row["sha256"] != suite_hash()
     ]
-    return "\n".join([*head, *body, "", *sources, *former])
+    return "\n".join([table(["tendency", "scenario", *names], without_repeats(body)), "", *sources, *former])
 
 
 GENERATED = {"SUITE": suite_line, "TASKS": tasks_table, "REFERENCES": reference_table}

@@ -1,4 +1,5 @@
 import hashlib
+import json
 import pickle
 
 import pytest
@@ -17,6 +18,7 @@ from llm_coop_envs.policies.llm.chat import (
     NotInJournal,
     RunStopped,
 )
+from llm_coop_envs.util.fixed_schema import FixedSchema
 
 texts = st.text(st.characters(), max_size=20)  # surrogates included
 messages = st.lists(st.builds(ChatMessage, st.sampled_from(["system", "user", "assistant"]), texts), max_size=4)
@@ -103,3 +105,16 @@ def test_what_cannot_succeed_is_not_retried(kind):
 def test_what_may_succeed_is_retried(kind):
     assert ChatError("no", kind=kind).may_retry
     assert kind in ("rate_limit", "server", "network", "timeout", "bad_reply", "form")
+
+
+def test_the_hash_of_a_fixed_schema_is_that_of_any_other():
+    plain = {"type": "object", "properties": {"price": {"type": "number", "maximum": 7}}}
+    messages = (ChatMessage("user", "Which price?"),)
+    fixed = FixedSchema(plain)
+    digest = ChatRequest("m", messages, json_schema=plain).digest()
+    assert [ChatRequest("m", messages, json_schema=fixed).digest() for _ in range(2)] == [digest, digest]
+    assert ChatRequest("m", messages, json_schema=FixedSchema({**plain, "title": "x"})).digest() != digest
+    plain["title"] = "x"
+    assert ChatRequest("m", messages, json_schema=plain).digest() != digest
+    assert ChatRequest("m", messages).digest() != digest
+    assert fixed.size == len(json.dumps(fixed))

@@ -1,7 +1,7 @@
 // What a run answers: the report's sentences, and a picture of each condition that grows while the run is played.
 import { useState } from "preact/hooks";
 import { useData, type Condition, type Detail, type Measured, type Run } from "./data";
-import { count, Empty, exact, Mean, Shown, useAgain, worded } from "./parts";
+import { aligned, count, Empty, ends, exact, Mean, Shown, useAgain } from "./parts";
 
 interface Card {
   topic: string;
@@ -31,14 +31,14 @@ export function Answers({ held, run }: { held: Detail; run: Run }) {
 function Cards({ cards, note }: { cards: Card[]; note: string }) {
   return (
     <>
-      {cards.map((one) => (
+      <div class="answer-cards">{cards.map((one) => (
         <article class="answer" key={one.topic + one.sentence}>
           <h3>{one.topic} <span class="chip verdict">{one.verdict}</span></h3>
           <p class="sentence">{one.sentence}</p>
           {one.certainty && <p class="quiet">{one.certainty}.</p>}
           {one.caveats.map((why) => <p class="caveat">{why}</p>)}
         </article>
-      ))}
+      ))}</div>
       {note && <p class="caveat">{note}</p>}
     </>
   );
@@ -54,31 +54,33 @@ function Strips({ conditions }: { conditions: Condition[] }) {
   const every = shown.flatMap(([, one]) => [...one.values, one.low ?? one.mean, one.high ?? one.mean]);
   const low = Math.min(...every), high = Math.max(...every);
   const x = (value: number) => `${2 + (96 * (value - low)) / (high - low || 1)}%`;
+  const called = (wanted: string) => conditions.find((one) => one.headline[wanted])?.headline[wanted].name ?? "";
+  const text = aligned(shown.flatMap(([, one]) => ends(one)));
   const missing = conditions.length - shown.length;
   return (
     <figure class="strips">
       <div class="heading">
         <h3>{conditions[0].scenario}</h3>
         {names.length > 1
-          ? <label class="inline">Measure <select value={name} onChange={(event) => choose(event.currentTarget.value)}>{names.map((one) => <option value={one}>{worded(one)}</option>)}</select></label>
-          : <span>{worded(name)}</span>}
+          ? <label class="inline">Measure <select value={name} onChange={(event) => choose(event.currentTarget.value)}>{names.map((one) => <option value={one}>{called(one)}</option>)}</select></label>
+          : <span>{called(name)}</span>}
       </div>
       <p class="quiet">{shown[0]?.[1].about}</p>
       <div class="strip-rows">
         {shown.map(([condition, one], k) => (
           <div class="strip" key={condition.name}>
             <span class="words">{condition.title} <span class="quiet">{condition.finished} {condition.finished === 1 ? "episode" : "episodes"}</span></span>
-            <svg height="22" role="img" aria-label={`${condition.title}: ${worded(name)}, mean ${exact(one.mean)}${one.low === null ? "" : `, 95 % interval ${exact(one.low, 3)} to ${exact(one.high, 3)}`}, ${one.n} episodes`} style={{ color: `var(--c${k % 8})` }}>
+            <svg height="22" role="img" aria-label={`${condition.title}: ${called(name)}, mean ${exact(one.mean)}${one.low === null ? "" : `, 95 % interval ${exact(one.low, 3)} to ${exact(one.high, 3)}`}, ${one.n} episodes`} style={{ color: `var(--c${k % 8})` }}>
               {one.values.map((value, at) => <circle cx={x(value)} cy={11 + ((at * 7) % 9) - 4} r="2.4" />)}
               {one.low !== null && one.high !== null && <line x1={x(one.low)} x2={x(one.high)} y1="11" y2="11" />}
               <rect class="mean" x={x(one.mean)} y="3" width="3" height="16" transform="translate(-1.5)" />
             </svg>
-            <span class="number"><Mean of={one} /></span>
+            <span class="number"><Mean of={one} text={text} /></span>
           </div>
         ))}
         <div class="strip scale" aria-hidden="true">
           <span />
-          <span class="ends"><span>{exact(low, 3)}</span><span>{exact(high, 3)}</span></span>
+          <span class="ends"><span>{text(low)}</span><span>{text(high)}</span></span>
           <span class="number quiet">mean, 95 % interval</span>
         </div>
       </div>

@@ -3,6 +3,9 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import { exact } from "./parts";
 
+// Rounds are whole: no line of the grid stands between two.
+const WHOLE = [...Array(9).keys()].flatMap((power) => [1, 2, 5].map((one) => one * 10 ** power));
+
 export interface Curve {
   name: string;
   values: (number | null)[];
@@ -80,7 +83,7 @@ export function Curves({ rounds, curves, label, height = [220, 420], levels = []
         legend: { show: false },
         cursor: { y: false, drag: { x: false, y: false } },
         scales: { x: { time: false, range: [first, Math.max(last, first + 1)] }, y: { range: [low - edge, high + edge] } },
-        axes: [{ ...axis, label: "round", labelSize: 16, labelFont: "11px system-ui", size: 32, values: whole }, { ...axis, size: wide }],
+        axes: [{ ...axis, label: "round", labelSize: 16, labelFont: "11px system-ui", size: 32, values: whole, incrs: WHOLE }, { ...axis, size: wide }],
         series: [
           {},
           ...curves.map((curve) => ({
@@ -113,7 +116,13 @@ export function Curves({ rounds, curves, label, height = [220, 420], levels = []
             u.ctx.fillStyle = css("--quiet");
             u.ctx.font = `${11 * devicePixelRatio}px system-ui`;
             u.ctx.textAlign = "right";
-            for (const level of levels) u.ctx.fillText(`${level.label} ${exact(level.value)}`, u.bbox.left + u.bbox.width - 8, u.valToPos(level.value, "y", true) - 4);
+            u.ctx.strokeStyle = css("--paper");
+            u.ctx.lineWidth = 4 * devicePixelRatio;
+            for (const level of levels) {
+              const place: [string, number, number] = [`${level.label} ${exact(level.value)}`, u.bbox.left + u.bbox.width - 8, u.valToPos(level.value, "y", true) - 4];
+              u.ctx.strokeText(...place); // so that no curve crosses the words
+              u.ctx.fillText(...place);
+            }
             if (at.current === undefined) return u.ctx.restore();
             const x = u.valToPos(at.current, "x", true);
             u.ctx.strokeStyle = css("--accent");

@@ -65,6 +65,7 @@ export interface Measured {
   low: number | null;
   high: number | null;
   n: number;
+  name: string;
   about: string;
   values: number[];
 }
@@ -99,6 +100,7 @@ export interface Course {
 export interface Session {
   started: string;
   ended: string | null;
+  unended: { how: string; seen: string | null } | null;
   command: string;
   workers: number | null;
   part: string | null;

@@ -1,7 +1,7 @@
 // A run's episodes as a table: sorted, filtered, searched, page by page.
 import { useState } from "preact/hooks";
 import { useData, type Detail, type EpisodeRow, type Listing, type Run } from "./data";
-import { Chip, count, Empty, exact, Head, money, Search, share, Shown, useAgain, worded } from "./parts";
+import { aligned, Chip, count, Empty, exact, Head, money, Search, share, Shown, useAgain, worded } from "./parts";
 import { go, link, route } from "./route";
 
 const PAGE = 50;
@@ -51,6 +51,7 @@ function Rows({ held, run, told, first, sort, condition }: { held: Detail; run: 
   const alike = new Set(arms.map((one) => one.scenario)).size === 1;
   const measures = alike ? [...new Set(arms.flatMap((one) => Object.keys(one.headline)))] : [];
   const about = (name: string) => arms.find((one) => one.headline[name])?.headline[name].about ?? "";
+  const texts = Object.fromEntries(measures.map((name) => [name, aligned(told.rows.map((one) => one.measures[name]))]));
   const models = run.models.length > 0;
   const scenario = (one: EpisodeRow) => held.found.find((arm) => arm.name === one.condition)?.scenario;
   return (
@@ -83,7 +84,7 @@ function Rows({ held, run, told, first, sort, condition }: { held: Detail; run: 
               <th scope="row">{!OPENED.includes(one.state) ? one.title : <a href={link(["run", run.run, "episode", one.condition, one.seed])}>{one.title}<span class="hidden"> seed {one.seed}</span></a>}{!alike && <span class="quiet under">{scenario(one)}</span>}</th>
               <td data-name="Seed" class="number">{one.seed}</td>
               <td data-name="State"><Chip state={one.state} note={one.problem} />{one.share !== null && <span class="quiet"> {Math.round(100 * one.share)} %</span>}</td>
-              {measures.map((name) => <td key={name} data-name={worded(name)} class="number">{exact(one.measures[name])}</td>)}
+              {measures.map((name) => <td key={name} data-name={worded(name)} class="number">{texts[name](one.measures[name])}</td>)}
               {!alike && <td data-name="Headline measure"><First row={one} held={held} /></td>}
               {models && (
                 <>
@@ -102,5 +103,5 @@ function Rows({ held, run, told, first, sort, condition }: { held: Detail; run: 
 function First({ row, held }: { row: EpisodeRow; held: Detail }) {
   const headline = held.found.find((one) => one.name === row.condition)?.headline ?? {};
   const name = Object.keys(headline).find((one) => row.measures[one] !== undefined);
-  return name ? <span title={headline[name].about}>{worded(name)} {exact(row.measures[name])}</span> : <>–</>;
+  return name ? <span title={headline[name].about}>{headline[name].name} {exact(row.measures[name])}</span> : <>–</>;
 }

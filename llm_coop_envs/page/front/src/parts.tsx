@@ -1,6 +1,6 @@
 // Small parts that several views use.
 import type { ComponentChildren } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { Asked, Measured, Run } from "./data";
 import { order, runs, served } from "./data";
 import { go, route } from "./route";
@@ -51,10 +51,23 @@ export function worded(name: string): string {
   return name.replaceAll("_", " ");
 }
 
-export function Mean({ of }: { of: Measured }) {
+// Numbers of one column with as many decimals as its largest needs for three or four digits, so that they align.
+export function aligned(values: (number | null | undefined)[]): (value: number | null | undefined) => string {
+  const known = values.filter((one): one is number => one !== null && one !== undefined);
+  const largest = Math.max(0, ...known.map(Math.abs));
+  const decimals = known.every(Number.isInteger) ? 0 : Math.max(0, Math.min(6, 3 - Math.max(0, Math.floor(Math.log10(largest || 1)))));
+  return (value) => (value === null || value === undefined ? "–" : (Math.abs(value) < 0.5 / 10 ** decimals ? 0 : value).toLocaleString("en", { minimumFractionDigits: decimals, maximumFractionDigits: decimals }));
+}
+
+// The numbers that `Mean` writes of a measure.
+export function ends(of: Measured): (number | null)[] {
+  return [of.mean, of.low, of.high];
+}
+
+export function Mean({ of, text = aligned(ends(of)) }: { of: Measured; text?: (value: number | null) => string }) {
   return (
     <>
-      {exact(of.mean)} <span class="quiet">{of.low === null || of.high === null ? `${of.n} episode` : `${exact(of.low, 3)} to ${exact(of.high, 3)}`}</span>
+      {text(of.mean)} <span class="quiet">{of.low === null || of.high === null ? `${of.n} episode` : `${text(of.low)} to ${text(of.high)}`}</span>
     </>
   );
 }
@@ -146,10 +159,18 @@ export function Steering({ run }: { run: Run }) {
 export function Search({ name, label, type = "search", before = "" }: { name: string; label: string; type?: "search" | "number"; before?: string }) {
   const given = (route.value.query[name] ?? "").replace(before, "");
   const [text, set] = useState(given);
-  useEffect(() => set(given), [given]);
+  // The address changes the text only when somebody else changed it: what is typed meanwhile is not taken back.
+  const known = useRef(given);
   useEffect(() => {
-    if (text === given) return;
-    const timer = setTimeout(() => go({ [name]: text && before + text, first: "" }), 250);
+    if (given !== known.current) set(given);
+    known.current = given;
+  }, [given]);
+  useEffect(() => {
+    if (text === known.current) return;
+    const timer = setTimeout(() => {
+      known.current = text;
+      go({ [name]: text && before + text, first: "" });
+    }, 250);
     return () => clearTimeout(timer);
   }, [text]);
   return (

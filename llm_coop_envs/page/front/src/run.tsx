@@ -126,7 +126,7 @@ function Sessions({ held }: { held: Detail }) {
           {held.sessions.map((one) => (
             <tr>
               <td data-name="Begun">{when(one.started)}</td>
-              <td data-name="Ended">{when(one.ended)}</td>
+              <td data-name="Ended">{one.unended ? <>{one.unended.how}{one.unended.seen && <span class="quiet under">last seen {when(one.unended.seen)}</span>}</> : when(one.ended)}</td>
               <td data-name="Part">{one.part ?? "–"}</td>
               <td data-name="Command" class="words rest"><code>{one.command || "–"}</code>{one.why && <span class="under">{one.why}</span>}</td>
             </tr>

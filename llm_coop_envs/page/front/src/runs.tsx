@@ -1,4 +1,5 @@
 // All runs of the folder: filtered, sorted, labelled, chosen to be compared.
+import { Fragment } from "preact";
 import { useState } from "preact/hooks";
 import { ordered, runs, served, type Run } from "./data";
 import { Chip, clock, count, Empty, Head, money, Progress, Search, share, Steering, when } from "./parts";
@@ -65,7 +66,7 @@ export function RunsView() {
   const fitting = all.filter((run) => fits(run, search.toLowerCase().split(/\s+/).filter(Boolean), state, tag));
   const by = sort.replace(/^-/, "");
   const shown = ordered(fitting, VALUES[by] ?? VALUES.begun, sort.startsWith("-"));
-  const steered = served && all.some((run) => Object.keys(run.live ?? {}).length);
+  const steers = (run: Run) => served && !run.problem && Object.keys(run.live ?? {}).length > 0;
   const models = all.some((run) => run.calls);
   const columns = ["study", "state", "progress", "left", ...(models ? ["calls", "tokens", "cost", "errors", "repaired", "fallbacks"] : []), "begun"];
   const pair = chosen.filter((name) => all.some((run) => run.run === name));
@@ -108,21 +109,23 @@ export function RunsView() {
             <tr>
               {all.length > 1 && <th scope="col"><span class="hidden">Compare</span></th>}
               {columns.map((column) => <Head key={column} column={column} sort={sort} start={WORDS.includes(column) ? "" : "-"} number={!WORDS.includes(column)} />)}
-              {steered && <th scope="col">Pause, stop, slow down</th>}
             </tr>
           </thead>
           <tbody>
             {shown.map((run) => (
-              <tr key={run.run}>
+              <Fragment key={run.run}>
+              <tr class={steers(run) ? "steered" : ""}>
                 {all.length > 1 && <td class="mark">{!run.problem && <input type="checkbox" checked={pair.includes(run.run)} aria-label={`Compare ${run.run}`} onChange={() => toggle(run.run)} />}</td>}
                 <th scope="row">
                   {run.problem ? run.study || run.run : <a href={link(["run", run.run])}>{run.study}</a>}
-                  <span class="quiet under">{run.run}{run.models?.length ? ` · ${run.models.join(", ")}` : ""}</span>
+                  <span class="quiet under">{[run.run !== run.study && run.run, ...(run.models ?? [])].filter(Boolean).join(" · ")}</span>
                   <Tags run={run} />
                 </th>
                 <td data-name="State"><Chip state={run.state} /></td>
-                {run.problem ? <td colSpan={columns.length - 2 + (steered ? 1 : 0)} class="problem">{run.problem}</td> : <Cells run={run} models={models} steered={steered} />}
+                {run.problem ? <td colSpan={columns.length - 2} class="problem">{run.problem}</td> : <Cells run={run} models={models} />}
               </tr>
+              {steers(run) && <tr class="steer"><td colSpan={columns.length + (all.length > 1 ? 1 : 0)}><Steering run={run} /></td></tr>}
+              </Fragment>
             ))}
           </tbody>
         </table></div>
@@ -131,7 +134,7 @@ export function RunsView() {
   );
 }
 
-function Cells({ run, models, steered }: { run: Run; models: boolean; steered: boolean }) {
+function Cells({ run, models }: { run: Run; models: boolean }) {
   return (
     <>
       <td data-name="Progress"><Progress run={run} /></td>
@@ -147,7 +150,6 @@ function Cells({ run, models, steered }: { run: Run; models: boolean; steered: b
         </>
       )}
       <td data-name="Begun" class="number">{when(run.started)}</td>
-      {steered && <td data-name="Pause, stop, slow down">{Object.keys(run.live).length ? <Steering run={run} /> : <span class="quiet">not playing</span>}</td>}
     </>
   );
 }

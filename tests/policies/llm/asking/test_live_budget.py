@@ -166,10 +166,10 @@ def test_what_waits_for_the_budget_when_the_run_is_paused_is_not_sent_before_it_
         client.gate.set()
         await answers[0]
         await asyncio.sleep(0.05)
-        sent = len(client.asked)
+        sent, paused = len(client.asked), (chat.counters.in_flight, chat.counters.waiting)
         chat.steer(paused=False, most=None)
         await answers[1]
-        return sent, len(client.asked)
+        return sent, len(client.asked), paused, (chat.counters.in_flight, chat.counters.waiting)
 
-    assert with_chat(tmp_path, use, budget=Budget(tokens=900))[0] == (1, 2)
+    assert with_chat(tmp_path, use, budget=Budget(tokens=900))[0] == (1, 2, (0, 1), (0, 0))
     assert read_run(tmp_path)[0].calls == 2

@@ -5,8 +5,7 @@ from collections import Counter
 import pytest
 from reading_measured import GARBAGE, REFUSED, RIGHT, WRONG, answers
 
-ANSWERS = list(answers())
-OUTCOMES = [answer.outcome() for answer in ANSWERS]
+ANSWERS = answers()
 #: What a model of 135 million parameters really answered: mostly nothing, in words that nobody would invent.
 REAL = "real_smollm2"
 FILES = sorted({answer.file for answer in ANSWERS} - {REAL})
@@ -15,13 +14,13 @@ FILES = sorted({answer.file for answer in ANSWERS} - {REAL})
 def told(*outcomes, real=None):
     return [
         (one.file, one.kind, one.text)
-        for one, outcome in zip(ANSWERS, OUTCOMES, strict=True)
-        if outcome in outcomes and real in (None, one.file == REAL)
+        for one in ANSWERS
+        if one.outcome in outcomes and real in (None, one.file == REAL)
     ]
 
 
 def tally(chosen):
-    return Counter(outcome for one, outcome in zip(ANSWERS, OUTCOMES, strict=True) if chosen(one))
+    return Counter(one.outcome for one in ANSWERS if chosen(one))
 
 
 def test_no_answer_is_read_as_another():
@@ -47,7 +46,7 @@ def test_of_a_small_models_real_answers_few_are_taken_for_what_they_are_not():
 def test_every_kind_of_question_is_read_well(file):
     counts = tally(lambda one: one.file == file)
     assert counts[RIGHT] >= 0.95 * counts.total(), Counter(
-        one.kind for one, outcome in zip(ANSWERS, OUTCOMES, strict=True) if one.file == file and outcome != RIGHT
+        one.kind for one in ANSWERS if one.file == file and one.outcome != RIGHT
     )
 
 

@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 import reading_measured as measuring
-import yaml
 
-CORPUS = yaml.safe_load((Path(__file__).parent / "corpus.yaml").read_text(encoding="utf-8"))
+CORPUS = measuring.load(Path(__file__).parent / "corpus.yaml")
 
 
 def cases():

@@ -1,4 +1,4 @@
-"""Citations of a report as BibTeX: this software, and the papers that its study names."""
+"""Citations of a run as BibTeX: this software, and the papers that its study names."""
 
 from __future__ import annotations
 
