@@ -18,7 +18,7 @@ from llm_coop_envs.errors import LlmCoopError, RunError
 from llm_coop_envs.page.index import LARGE
 from llm_coop_envs.runs.folder import Run
 from llm_coop_envs.statistics.intervals import ANYTHING, mean_interval
-from llm_coop_envs.storage.parquet import open_table
+from llm_coop_envs.storage.parquet import read_table
 from llm_coop_envs.studies.conditions import Condition
 from llm_coop_envs.util.opening import DAMAGED, MAX_TEXT, open_file, parse_json
 
@@ -163,9 +163,8 @@ def _read_tables(run: Run) -> EpisodeMeasures:
 
 def _read_columns(path: Path, names: set[str]) -> list[tuple[Key, Row]]:
     try:
-        with open_table(path) as file:
-            columns = [name for name in file.schema_arrow.names if name in {*names, "condition", "seed"}]
-            return [((row["condition"], row["seed"]), row) for row in file.read(columns=columns).to_pylist()]
+        rows = read_table(path, {*names, "condition", "seed"}).to_pylist()
+        return [((row["condition"], row["seed"]), row) for row in rows]
     except (OSError, *DAMAGED) as error:
         reason = " ".join(str(error).split())  # Arrow's own may have several lines
         raise RunError(f"{path}: cannot be read ({reason}); 'llm-coop run' makes it anew") from error

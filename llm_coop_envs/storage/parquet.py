@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Sequence
+import os
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,10 +13,11 @@ from llm_coop_envs.util.opening import open_file
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
 #: The most values, rows times columns, of a table that is read. Repeated values take no space in the file.
 MAX_VALUES = 500_000_000
+#: The largest file of a table, in bytes; it is read as a whole.
+MAX_BYTES = 1 << 30
 
 
 def need_arrow() -> None:
@@ -50,30 +51,34 @@ def write_rows(path: Path, rows: Sequence[dict[str, Any]]) -> None:
     write_table(path, pa.Table.from_pylist(list(rows)))
 
 
-@contextlib.contextmanager
-def open_table(path: Path) -> Iterator[pq.ParquetFile]:
-    """Open a table, without reading it.
+def read_table(path: Path, names: Collection[str] | None = None) -> pa.Table:
+    """Read a table.
+
+    Args:
+        path: the file.
+        names: the columns wanted, if it has them; all by default.
 
     Raises:
         OSError: it cannot be opened; see `open_file`.
         ValueError: it is no table, or has more values than are read.
     """
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    with open_file(path) as raw, pq.ParquetFile(raw) as file:
+    # Arrow's threads let go of what they read after the reading, and of a Python file that aborts a process that is
+    # ending (apache/arrow#34314): they get bytes of Arrow's own.
+    with open_file(path, MAX_BYTES) as raw:
+        content = pa.allocate_buffer(os.fstat(raw.fileno()).st_size)
+        if raw.readinto(memoryview(content)) != content.size:
+            raise ValueError("it changed while it was read")
+    with pq.ParquetFile(pa.BufferReader(content)) as file:
         values = file.metadata.num_rows * file.metadata.num_columns
         if values > MAX_VALUES:
             raise ValueError(f"it has {values:,} values, more than the {MAX_VALUES:,} that are read")
-        yield file
-
-
-def read_table(path: Path) -> pa.Table:
-    """Read a table; see `open_table`."""
-    with open_table(path) as file:
-        return file.read()
+        return file.read(None if names is None else [name for name in file.schema_arrow.names if name in names])
 
 
 def read_rows(path: Path) -> list[dict[str, Any]]:
-    """Read the rows of a table; see `open_table`."""
+    """Read the rows of a table; see `read_table`."""
     rows: list[dict[str, Any]] = read_table(path).to_pylist()
     return rows

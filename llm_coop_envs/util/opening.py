@@ -19,7 +19,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from llm_coop_envs.errors import LlmCoopError, RunError
 
@@ -50,7 +50,7 @@ class NoRegularFile(OSError):
         super().__init__(None, reason, str(path))
 
 
-def open_file(path: Path, limit: int = MAX_FILE) -> BinaryIO:
+def open_file(path: Path, limit: int = MAX_FILE) -> io.BufferedReader:
     """Open a regular file for reading, in binary.
 
     Args:
