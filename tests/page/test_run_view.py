@@ -408,6 +408,11 @@ def test_the_empty_and_the_broken_say_so(browser, page, tmp_path):
     browser.shows("is damaged")
     browser.shows("unreadable")
     usable(browser)
+    for address, said in (("run/nosuch", "there is no such run"), ("nosuch/place", "There is nothing at this address")):
+        opened(browser, page, address)
+        browser.shows(said)
+        browser.click("All runs")
+        browser.shows("Mark two runs to compare them")
     (tmp_path / "empty").mkdir()
     with looked_at(browser, tmp_path / "empty") as (_, address):
         browser.open(address)
