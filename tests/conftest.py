@@ -12,6 +12,11 @@ def pytest_xdist_auto_num_workers():
     return (yield) + 1
 
 
+def pytest_collection_modifyitems(items):
+    """Slow tests first: workers that steal them from each other then end together."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
 @pytest.fixture(autouse=True, scope="module")
 def _quiz_is_forgotten():
     """A scorecard registers it for its process; tests of what is listed may come after tests of scorecards."""
