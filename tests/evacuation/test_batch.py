@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(numba is None, reason="evacuations are stepped i
 
 def tried(times):
     """Try so many examples, however long they take."""
-    return settings(max_examples=times, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+    return settings(max_examples=times, suppress_health_check=list(HealthCheck), database=None)
 
 
 @st.composite
