@@ -35,14 +35,8 @@ def list_command(
     ] = None,
 ) -> None:
     """Show scenarios, presets, wordings, policies, trained networks and studies."""
-    if (
-        section
-        and word is None
-        and len(section) == 1
-        and section[0] not in SECTIONS
-        and not nearest(section[0], SECTIONS)
-    ):
-        section, word = None, section[0]  # no section, nor one misspelt: a word to look for
+    if word is None and section and len(section) == 1 and not nearest(section[0], SECTIONS):
+        word, section = section[0], None  # no section, nor one misspelt: a word to look for
     show_sections(_sections(), chosen=section or (), everything=everything, word=word)
     if not (section or everything or word):
         say("\nA word on each: llm-coop list studies, or list --all. One scenario: llm-coop describe bertrand")

@@ -42,7 +42,7 @@ function Agents({ place, episode }: { place: Place; episode: Episode }) {
   const path = ["run", place.run, "episode", place.condition, place.seed, "agent"];
   return (
     <>
-      <h1>Agents <span class="quiet">{place.condition} seed {place.seed} · {episode.players.toLocaleString("en")}</span></h1>
+      <h1>Agents <span class="quiet">{episode.title} seed {place.seed} · {episode.players.toLocaleString("en")}</span></h1>
       <Gone run={place.run} />
       <form class="filters" role="search" aria-label="Agents" onSubmit={(event) => event.preventDefault()}>
         <Search name="name" label="Name" />
