@@ -108,7 +108,7 @@ function View() {
     return <EpisodeView {...place} />;
   }
   if (kind === "run" && run) return <RunView name={run} />;
-  if (kind) return <Empty title="There is nothing at this address"><p><a href={link([])}>All runs</a></p></Empty>;
+  if (kind) return <><h1>No such page</h1><Empty title="There is nothing at this address"><p><a href={link([])}>All runs</a></p></Empty></>;
   return <RunsView />;
 }
 

@@ -22,7 +22,7 @@ export function RunView({ name }: { name: string }) {
       </>
     );
   }
-  if (asked.error && !now) return <Empty title={asked.error}><p><a href={link([])}>All runs</a></p></Empty>;
+  if (asked.error && !now) return <><h1>{name}</h1><Empty title={asked.error}><p><a href={link([])}>All runs</a></p></Empty></>;
   return <Shown asked={asked}>{(held) => <Read held={held} run={{ ...held, ...now }} />}</Shown>;
 }
 
