@@ -1,8 +1,8 @@
 """What is taken in of an episode and of the journal, and what is left for a process of its own."""
 
 import contextlib
-import gzip
 import dataclasses
+import gzip
 import subprocess
 import sys
 import time
