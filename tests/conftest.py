@@ -2,14 +2,23 @@
 
 import inherited
 import pytest
+from hypothesis import HealthCheck, settings
 
 inherited.forget()
+# How long an example takes depends on what else the machine does.
+settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("unhurried")
 
 
 @pytest.hookimpl(optionalhook=True, wrapper=True)
 def pytest_xdist_auto_num_workers():
     """One worker more than there are cores: now and then each waits for a process, a server or a browser."""
     return (yield) + 1
+
+
+def pytest_collection_modifyitems(items):
+    """Slow tests first: workers that steal them from each other then end together."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
 
 
 @pytest.fixture(autouse=True, scope="module")

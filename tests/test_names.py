@@ -24,31 +24,28 @@ MOST_FILLER, MOST_LOOSE = 0.01, 40
 
 
 @functools.cache
-def nodes():
-    """Path and node of all the code; read once."""
-    return [*_read_nodes()]
-
-
-def _read_nodes():
+def read_names():
+    """How often each name is given to a variable, and the functions whose names say little; the code is read once."""
+    names, loose = Counter(), []
     for room in ROOMS:
         for path in (ROOT / room).rglob("*.py"):
             inside = path.relative_to(ROOT).parts
             if "node_modules" in inside or (inside[0] == "llm_coop_envs" and inside[1] in ROOMS):
                 continue  # the links to the other rooms
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                yield path.relative_to(ROOT), node
+                if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                    names[node.id] += 1
+                elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and LOOSE.fullmatch(node.name.strip("_")):
+                    loose.append(f"{path.relative_to(ROOT)}:{node.lineno} {node.name}")
+    return names, loose
 
 
 def test_few_names_are_filler():
-    names = Counter(node.id for _, node in nodes() if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
+    names, _ = read_names()
     filler = {name: count for name, count in names.most_common() if FILLER.fullmatch(name)}
     assert sum(filler.values()) <= MOST_FILLER * sum(names.values()), filler
 
 
 def test_few_functions_are_prepositions_or_participles():
-    loose = [
-        f"{path}:{node.lineno} {node.name}"
-        for path, node in nodes()
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and LOOSE.fullmatch(node.name.strip("_"))
-    ]
+    _, loose = read_names()
     assert len(loose) <= MOST_LOOSE, loose

@@ -40,6 +40,7 @@ class PlayedCondition(Generic[E]):
         choices: the number of choices that counted.
         flagged: how many of them were flagged: illegal or missing, and replaced by the environment's own.
         unflagged: the arm without flagged choices; `None` if no choice was flagged, or nothing else is left.
+        among: of an arm without flagged choices, how many episodes it had before some were left out; else 0.
         invalid: the reason why the arm is invalid; empty if it is valid.
         courses: the course of play of each episode; equal ones are copies.
         by_round: the same of each of its rounds, by their numbers.
@@ -59,6 +60,7 @@ class PlayedCondition(Generic[E]):
     choices: int = 0
     flagged: int = 0
     unflagged: PlayedCondition[E] | None = None
+    among: int = 0
     courses: list[str] = field(default_factory=list)
     by_round: list[dict[int, str]] = field(default_factory=list)
     nature: list[Drawn | None] = field(default_factory=list)
@@ -96,6 +98,8 @@ class PlayedCondition(Generic[E]):
         """Complete the arm after its last episode with the kinds of its players and why it is invalid, if it is."""
         if not self.flagged or (self.unflagged is not None and not self.unflagged.seeds):
             self.unflagged = None
+        if self.unflagged is not None:
+            self.unflagged.among = len(self.seeds)
         for arm in filter(None, (self, self.unflagged)):
             arm.who, arm.color, arm.invalid = played_by, self.color, invalid
 
@@ -113,8 +117,15 @@ class PlayedCondition(Generic[E]):
 
     @property
     def size(self) -> str:
-        """How many units the arm's statistics have: `"n = 7"`, or `"n = 7, 1 distinct"` where episodes are copies."""
-        of_episodes = f" clusters of {len(self.seeds)} episodes" if self.units < len(self.seeds) else ""
+        """How many units the arm's statistics have: `"n = 7"`, or `"n = 7, 1 distinct"` where episodes are copies.
+
+        Without flagged choices it says of how many episodes something is left: `"n = 5 of 7 episodes"`.
+        """
+        episodes = f"{len(self.seeds)} of {self.among} episodes" if self.among else f"{len(self.seeds)} episodes"
+        if self.units < len(self.seeds):
+            of_episodes = f" clusters of {episodes}"
+        else:
+            of_episodes = f" of {self.among} episodes" * bool(self.among)
         distinct = len(set(self.courses))
         copies = f", {distinct} distinct" if distinct < len(self.courses) else ""
         return f"n = {self.units}{of_episodes}{copies}"

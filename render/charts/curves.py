@@ -43,6 +43,7 @@ class Curve:
         marked: draw a marker at each point.
         whiskers: draw the band as a whisker at each point, for few points; of a thin curve the points alone.
         shift: how far to move it along x, so that whiskers do not cover each other.
+        hollow: where on x an open circle says that something else holds there than on the rest of it.
     """
 
     label: str
@@ -57,6 +58,7 @@ class Curve:
     marked: bool = False
     whiskers: bool = False
     shift: float = 0.0
+    hollow: Sequence[float] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,6 +172,8 @@ Rows = Sequence[Sequence[Panel | None]]
 _PANELS: WeakKeyDictionary[Figure, Rows] = WeakKeyDictionary()
 #: The lowest panel of a journal's column, and the narrowest column of a legend, in inches.
 _LOWEST, _LEGEND_COLUMN = 1.5, 1.6
+#: More open circles on a curve hide it.
+_MOST_CIRCLES = 25
 #: The smallest area of a dot in a legend, in square points.
 _LEGEND_DOT = 16.0
 
@@ -391,6 +395,12 @@ def _draw(axes: Axes, curve: Curve, *, covers: bool = False) -> None:
         marker = {"marker": curve.marker, "markersize": points(4.5)} if is_marked else {}
         style = (0, (3, 3)) if covers else "-"
         axes.plot(x, curve.y, linestyle=style, linewidth=points(1.9), zorder=3, **marker, **line)
+    circled = [(at, y) for at, place, y in zip(x, curve.x, curve.y, strict=True) if place in curve.hollow]
+    if circled:
+        circled = circled[:: math.ceil(len(circled) / _MOST_CIRCLES)]
+        look: dict[str, Any] = {"facecolors": "white", "edgecolors": curve.color, "linewidths": points(1.2)}
+        places, heights = zip(*circled, strict=True)
+        axes.scatter(places, heights, s=points(4.5) ** 2, zorder=3.2, **look)
 
 
 def _scatter(axes: Axes, dots: Dots) -> None:
