@@ -37,11 +37,11 @@ def reading_in(processes: int) -> Iterator[None]:
     survive. So it is one process unless a command says otherwise.
     """
     global _processes
-    before, _processes = _processes, processes
+    outer, _processes = _processes, processes
     try:
         yield
     finally:
-        _processes = before
+        _processes = outer
 
 
 def read_portions(run: Run, read: Callable[[Run, Episodes], Part]) -> Iterator[Part]:
@@ -60,17 +60,17 @@ def read_portions(run: Run, read: Callable[[Run, Episodes], Part]) -> Iterator[P
     finished = run.finished()
     episodes = [(condition, seed) for condition, seed in run.episodes if (condition.name, seed) in finished]
     portions = [episodes[first : first + PORTION] for first in range(0, len(episodes), PORTION)]
-    given = _packed((run, registered(), current_trust())) if _processes > 1 and len(episodes) >= FEWEST else None
-    if given is None:
+    context = _packed((run, registered(), current_trust())) if _processes > 1 and len(episodes) >= FEWEST else None
+    if context is None:
         yield from (read(run, portion) for portion in portions)
         return
-    places = {condition.name: place for place, condition in enumerate(run.conditions)}
-    pool = ProcessPoolExecutor(_processes, mp_context=get_context("spawn"), initializer=_begin, initargs=(given,))
+    indices = {condition.name: index for index, condition in enumerate(run.conditions)}
+    pool = ProcessPoolExecutor(_processes, mp_context=get_context("spawn"), initializer=_begin, initargs=(context,))
     try:
         # Processes that are started here inherit that Ctrl-C is the parent's to handle.
         with on_interrupt(signal.SIG_IGN), safe_path():
             parts = [
-                pool.submit(_read_packed, read, [(places[condition.name], seed) for condition, seed in portion])
+                pool.submit(_read_packed, read, [(indices[condition.name], seed) for condition, seed in portion])
                 for portion in portions
             ]
         for portion, part in zip(portions, parts, strict=True):
@@ -82,19 +82,19 @@ def read_portions(run: Run, read: Callable[[Run, Episodes], Part]) -> Iterator[P
         pool.shutdown(cancel_futures=True)
 
 
-def _begin(given: bytes) -> None:
+def _begin(context: bytes) -> None:
     """Begin as a process that reads."""
     global _run
     forget_safe_path()
-    _run, scenarios, trust = pickle.loads(given)
+    _run, scenarios, trust = pickle.loads(context)
     set_trust(trust)
     for scenario in scenarios:
         register(scenario)
 
 
 def _read_packed(read: Callable[[Run, Episodes], Any], episodes: Sequence[tuple[int, int]]) -> bytes | None:
-    """What `read` makes of episodes, by the place of their condition and seed; `None` if it cannot be sent."""
-    return _packed(read(_run, [(_run.conditions[place], seed) for place, seed in episodes]))
+    """What `read` makes of episodes, by the index of their condition and seed; `None` if it cannot be sent."""
+    return _packed(read(_run, [(_run.conditions[index], seed) for index, seed in episodes]))
 
 
 def _packed(data: Any) -> bytes | None:

@@ -50,10 +50,10 @@ def compiled_into_callers(function: F) -> F:
 def _compiled(function: F, **options: Any) -> F:
     if numba is None:
         return function
-    made = numba.njit(cache=True, nogil=True, error_model="numpy", **options)(function)
+    dispatcher = numba.njit(cache=True, nogil=True, error_model="numpy", **options)(function)
     with contextlib.suppress(AttributeError):  # a Numba that keeps it elsewhere: then it notices what it notices
-        made._cache._cache_file._version += f" {_sources(function)}"
-    return cast(F, made)
+        dispatcher._cache._cache_file._version += f" {_sources(function)}"
+    return cast(F, dispatcher)
 
 
 def _sources(function: Callable[..., Any]) -> str:
