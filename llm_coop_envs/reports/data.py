@@ -272,7 +272,7 @@ def csv_bytes(table: pa.Table) -> bytes:
             cells = [table_cell(value) for value in table.column(index).to_pylist()]
             table = table.set_column(index, field.name, pa.array(cells, pa.string()))
     out = io.BytesIO()
-    csv.write_csv(table, out)
+    csv.write_csv(table.combine_chunks(), out)  # before 17, pyarrow writes the head again behind an empty chunk
     return out.getvalue()
 
 
