@@ -49,6 +49,7 @@ class Curve:
         marked: draw a marker at each point.
         whiskers: draw the band as a whisker at each point, for few points; of a thin curve the points alone.
         shift: how far to move it along x, so that whiskers do not cover each other.
+        series: its name among the numbers of the figure, if its label is not that.
         hollow: where on x an open circle says that something else holds there than on the rest of it.
     """
 
@@ -64,6 +65,7 @@ class Curve:
     marked: bool = False
     whiskers: bool = False
     shift: float = 0.0
+    series: str = ""
     hollow: Sequence[float] = ()
 
 
@@ -94,6 +96,7 @@ class Dots:
         alpha: 0 (invisible) to 1.
         values: a number for each point, shown by its colour; `None` to use `color`.
         scale: the ends of the colour scale; `None` for the smallest and the largest value.
+        series: their name among the numbers of the figure, if their label is not that.
     """
 
     label: str
@@ -105,6 +108,7 @@ class Dots:
     alpha: float = 1.0
     values: Sequence[float] | None = None
     scale: tuple[float, float] | None = None
+    series: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -315,11 +319,11 @@ def _rows(panel: Panel) -> Iterator[dict[str, Any]]:
     panel_name = {"panel": panel.name or ", ".join(filter(None, (panel.title, panel.note)))}
     for number, curve in enumerate(panel.curves, 1):
         kind = "published curve" if curve.published else "thin curve" if curve.thin else "curve"
-        about = {**panel_name, "kind": kind, "series": curve.label or f"curve {number}"}
+        about = {**panel_name, "kind": kind, "series": curve.series or curve.label or f"curve {number}"}
         columns = {"x": curve.x, "y": curve.y, "low": curve.low, "high": curve.high}
         yield from _columns(about, columns)
     for number, dots in enumerate(panel.dots, 1):
-        about = {**panel_name, "kind": "dot", "series": dots.label or f"dots {number}"}
+        about = {**panel_name, "kind": "dot", "series": dots.series or dots.label or f"dots {number}"}
         yield from _columns(about, {"x": dots.x, "y": dots.y, "value": dots.values})
     for level in panel.levels:
         yield {**panel_name, "kind": "horizontal line", "series": level.label, "y": level.value}
