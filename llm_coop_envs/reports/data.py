@@ -272,7 +272,7 @@ def csv_bytes(table: pa.Table) -> bytes:
             cells = [table_cell(value) for value in table.column(index).to_pylist()]
             table = table.set_column(index, field.name, pa.array(cells, pa.string()))
     out = io.BytesIO()
-    csv.write_csv(table, out)
+    csv.write_csv(table.combine_chunks(), out)  # before 17, pyarrow writes the head again behind an empty chunk
     return out.getvalue()
 
 
@@ -280,7 +280,8 @@ def _may_change(texts: pa.ChunkedArray) -> bool:
     """Whether `table_cell` may change one of the texts; asking so takes a twentieth of asking for each."""
     import pyarrow.compute as pc
 
-    return any(pc.any(pc.starts_with(texts, sign)).as_py() for sign in FORMULA)
+    begin = (pc.starts_with(texts, sign) for sign in FORMULA)
+    return any(pc.any(matches).as_py() for matches in (*begin, pc.match_substring(texts, "\0")))
 
 
 def _field(column: Any, meaning: str) -> dict[str, str]:
