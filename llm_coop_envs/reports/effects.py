@@ -11,7 +11,7 @@ from llm_coop_envs.render.charts.sizes import fit_rows, is_in_column, panel_widt
 from llm_coop_envs.render.charts.style import FAINT, INK
 from llm_coop_envs.reports.contrast_text import contrast_text
 from llm_coop_envs.reports.contrasts import Contrast
-from llm_coop_envs.reports.played import PlayedCondition, shorten
+from llm_coop_envs.reports.played import PlayedCondition
 from llm_coop_envs.reports.section import Drawing, NotDrawn
 from llm_coop_envs.statistics.comparison import Comparison
 from llm_coop_envs.statistics.intervals import Interval, mean_interval
@@ -24,6 +24,8 @@ _SIZE, _LABELLED = (2.3, 2.6), 0.6
 _ARMS = (-0.6, 1.6)
 #: The type below the axis, in points, and the width of a letter as a share of it.
 _TYPE, _LETTER = 9.0, 0.56
+#: In how many lines an arm's name stands there at most.
+_NAME_LINES = 4
 #: The longest line of a measure's words beside the axis.
 _AXIS = 26
 #: Where a mean with its interval stands beside the dots that it is the mean of.
@@ -153,6 +155,13 @@ def _short_names(arms: Sequence[PlayedCondition[Any]], across: int) -> list[str]
     letters = max(4, int(72 * inches / (points(_TYPE) * _LETTER)))
     names = []
     for arm, parts in zip(arms, titles, strict=True):
-        lines = textwrap.wrap(shorten(", ".join(parts), 3 * letters), letters)
-        names.append("\n".join([*lines[:3], *["(invalid)"] * bool(arm.invalid)]))
+        # A word that is too long for its line is drawn smaller.
+        lines = textwrap.wrap(
+            ", ".join(parts),
+            letters,
+            max_lines=_NAME_LINES,
+            placeholder="\N{HORIZONTAL ELLIPSIS}",
+            break_long_words=False,
+        )
+        names.append("\n".join([*lines, *["(invalid)"] * bool(arm.invalid)]))
     return names

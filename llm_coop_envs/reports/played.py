@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
@@ -143,10 +144,11 @@ class PlayedCondition(Generic[E]):
         return [*cluster_means({seed: v for seed, v in pairs if v is not None}, self.condition.cluster).values()]
 
     def per_unit_rows(self, table: Floats) -> Floats:
-        """As `per_unit`, for (episodes, points)."""
+        """As `per_unit`, for (episodes, points); an episode without values is a row of NaN."""
         if not self.condition.cluster:
             return table
-        units: Floats = np.array([self.per_unit(column) for column in table.T.tolist()], dtype=np.float64).T
+        columns = [[None if math.isnan(value) else value for value in column] for column in table.T.tolist()]
+        units: Floats = np.array([self.per_unit(column) for column in columns], dtype=np.float64).T
         return units
 
     @property
