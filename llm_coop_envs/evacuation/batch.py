@@ -10,12 +10,7 @@ from numpy.typing import NDArray
 
 from llm_coop_envs.core.settings import OWN
 from llm_coop_envs.errors import SettingsError, SnapshotError
-from llm_coop_envs.evacuation.env import EvacuationEnv
-from llm_coop_envs.evacuation.features import PEOPLE_SCALE
-from llm_coop_envs.evacuation.injury import ancestor_attributes
-from llm_coop_envs.evacuation.room import MOVES, STAY, VIEW_RADIUS
-from llm_coop_envs.evacuation.settings import EvacuationSettings
-from llm_coop_envs.evacuation.stepping import (
+from llm_coop_envs.evacuation.compiled_arrays import (
     BLOCKED,
     CELLS,
     CELLS_WORK,
@@ -34,9 +29,13 @@ from llm_coop_envs.evacuation.stepping import (
     CrowdArrays,
     RoomTables,
     Work,
-    mask_choices,
-    play_copies,
 )
+from llm_coop_envs.evacuation.env import EvacuationEnv
+from llm_coop_envs.evacuation.features import PEOPLE_SCALE
+from llm_coop_envs.evacuation.injury import ancestor_attributes
+from llm_coop_envs.evacuation.room import MOVES, STAY, VIEW_RADIUS
+from llm_coop_envs.evacuation.settings import EvacuationSettings
+from llm_coop_envs.evacuation.stepping import mask_choices, play_copies
 from llm_coop_envs.evacuation.vision import view_of
 from llm_coop_envs.util.compiled_stream import WORDS, draws_as_numpy
 from llm_coop_envs.util.draws import CONFLICTS

@@ -155,7 +155,9 @@ def file_tables(tables: Mapping[str, Sequence[ReportTable]], played: Mapping[str
 
 
 def _slug(text: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_")[:40].strip("_")
+    """A text as part of a file's name: 40 characters at most, cut between words."""
+    name = re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_")
+    return name if len(name) <= 40 else name[:41].rpartition("_")[0] or name[:40]
 
 
 def data_files(

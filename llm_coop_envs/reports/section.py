@@ -112,7 +112,10 @@ class ScenarioSection(ABC, Generic[E]):
 
     @abstractmethod
     def read(self, episode: EpisodeTables) -> E:
-        """Extract the data of an episode that figures and tables need."""
+        """Extract the data of an episode that figures and tables need.
+
+        Nothing is kept here: another process may read it, in a section of its own.
+        """
 
     @abstractmethod
     def intro(self) -> list[str]:
