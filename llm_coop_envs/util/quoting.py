@@ -14,7 +14,7 @@ _LINE_BREAKER = re.compile(f"[{_BREAKERS}]")
 # Everything that a terminal acts on instead of showing it: control characters, directions, private characters.
 _ACTING = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
 # What spreadsheets begin a formula with, also in the wide forms of Chinese and Japanese.
-_FORMULA = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
+FORMULA = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 # What reports write of numbers: '-86 to 170'.
 _NUMBERS = re.compile(rf"{_NUMBER.pattern}( to {_NUMBER.pattern}| ?%)?")
@@ -59,7 +59,7 @@ def table_cell(value: Any) -> Any:
     if not isinstance(value, str):
         return value
     value = value.replace("\0", "\ufffd")  # Python 3.10 cannot write a zero byte to CSV, and R reads no further
-    return f"'{value}" if value.startswith(_FORMULA) and not _NUMBERS.fullmatch(value) else value
+    return f"'{value}" if value.startswith(FORMULA) and not _NUMBERS.fullmatch(value) else value
 
 
 def markdown_text(text: str) -> str:
