@@ -73,7 +73,9 @@ class MissingExtra(LlmCoopError, RuntimeError):
     def __init__(self, what: str, extra: str) -> None:
         names = [f"'{name}'" for name in extra.split(",")]
         needs = f"needs the extra {names[0]}" if len(names) == 1 else f"need the extras {' and '.join(names)}"
-        super().__init__(f"{what} {needs}: pip install 'llm-coop-envs[{extra}]'")
+        super().__init__(
+            f"{what} {needs}: pip install 'llm-coop-envs[{extra}]' (in a checkout: pip install -e '.[{extra}]')"
+        )
         self.what = what
         self.extra = extra
 

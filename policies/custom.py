@@ -55,6 +55,8 @@ def find_class(reference: str) -> type[Policy]:
     except Exception as error:  # a user's module may raise anything while it is imported
         searched = " or ".join(map(str, current_trust().search or (Path.cwd(),)))
         reason = f"the module '{module}' cannot be imported from {searched} ({type(error).__name__}: {error})"
+        if module.endswith(".py"):
+            reason = f"names a file; give its module, from the file's folder: '{Path(module).stem}:{name}'"
         raise SettingsError("policy", reference, reason) from error
     classes = {key: cls for key, cls in vars(imported).items() if inspect.isclass(cls) and issubclass(cls, Policy)}
     if name not in classes or inspect.isabstract(classes[name]):

@@ -2,8 +2,12 @@
 
 import inherited
 import pytest
+from hypothesis import HealthCheck, settings
 
 inherited.forget()
+# How long an example takes depends on what else the machine does.
+settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("unhurried")
 
 
 @pytest.hookimpl(optionalhook=True, wrapper=True)

@@ -5,6 +5,8 @@ import dataclasses
 import importlib
 import inspect
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -101,3 +103,19 @@ def test_no_public_signature_asks_for_a_path_object():
             if "Path" in kind and "StrPath" not in kind:
                 asking.append((name, str(parameter)))
     assert not asking
+
+
+def test_importing_the_package_imports_no_game():
+    """It takes little longer than importing pettingzoo; environments are made by name all the same."""
+    code = (
+        "import llm_coop_envs, sys\n"
+        "rooms = {name.split('.')[1] for name in sys.modules if name.startswith('llm_coop_envs.')}\n"
+        "print(sorted(rooms), 'llm_coop_envs.core.scenario' in sys.modules)\n"
+        "import pettingzoo\n"
+        "print(len(pettingzoo.make('parallel', 'llm_coop/kbc-v0').possible_agents))\n"
+    )
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert shown.splitlines() == [
+        "['core', 'errors', 'registration', 'renamed_modules', 'util', 'version'] False",
+        "24",
+    ]

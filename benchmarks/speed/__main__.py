@@ -96,6 +96,20 @@ def checked_out(commit: str | None) -> Iterator[Path | None]:
             _git("worktree", "remove", "--force", str(checkout))
 
 
+def last_recorded(history: Sequence[Mapping[str, Any]]) -> str | None:
+    """The newest recorded commit that is in this repository: a record may be of one that was rebased since."""
+    names = (record[key] for record in reversed(history) for key in ("commit", "against"))
+    return next((commit for name in names if name and (commit := _commit(name))), None)
+
+
+def _commit(name: str) -> str | None:
+    """A commit's full name; `None` if there is none of that name."""
+    try:
+        return _git("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
+    except subprocess.CalledProcessError:
+        return None
+
+
 def _git(*command: str) -> str:
     return subprocess.run(["git", *command], cwd=HERE, check=True, capture_output=True, text=True).stdout.strip()
 
@@ -106,9 +120,11 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=GROUPS, default=list(GROUPS), help="measure these groups alone")
     parser.add_argument("--against", metavar="COMMIT", help="compare with this commit instead")
     options = parser.parse_args()
-    history = read_history()
-    against = options.against or next((record["commit"] for record in reversed(history)), None)
-    commit = None if against is None else _git("rev-parse", "--verify", f"{against}^{{commit}}")
+    commit = _commit(options.against) if options.against else last_recorded(read_history())
+    if options.against and commit is None:
+        parser.error(f"--against {options.against}: there is no such commit in this repository")
+    if commit is None:
+        print("No recorded commit is in this repository: measured alone. --against names another.", file=sys.stderr)
     with checked_out(commit) as before:
         figures = compare(before, options.only, options.repeats)
     record = {

@@ -78,20 +78,32 @@ def rock_paper_scissors() -> Any:
     return rps_v2.parallel_env(max_cycles=1000)
 
 
-def supersuit(env: Any, copies: int) -> Play:
-    """Prepare copies of a PettingZoo environment that SuperSuit steps as one vector environment, in this process."""
+def supersuit(env: Any, copies: int, *, leaving: bool = False) -> Play:
+    """Prepare copies of a PettingZoo environment that SuperSuit steps as one vector environment, in this process.
+
+    Where agents leave, SuperSuit plays them on with observations of zeros; they are not counted.
+    """
     import supersuit as ss
 
+    env = ss.black_death_v3(env) if leaving else env
     vector = ss.concat_vec_envs_v1(ss.pettingzoo_env_to_vec_env_v1(env), copies, num_cpus=0, base_class="gymnasium")
     vector.reset(seed=0)
-    actions = np.random.default_rng(0).integers(0, 3, (16, vector.num_envs))
+    actions = np.random.default_rng(0).integers(0, vector.action_space.n, (16, vector.num_envs))
 
     def play(steps: int) -> int:
+        played = 0
         for step in range(steps):
-            vector.step(actions[step % 16])
-        return steps * int(vector.num_envs)
+            seen = vector.step(actions[step % 16])[0]
+            played += np.count_nonzero(seen.any(axis=1)) if leaving else vector.num_envs
+        return int(played)
 
     return play
+
+
+def evacuation_in_supersuit(**settings: Any) -> Play:
+    """Prepare evacuations that SuperSuit steps."""
+    env = evacuation_v0.parallel_env(**{"talk": False, **settings})
+    return supersuit(NumericView(env, masks=False), 4, leaving=True)
 
 
 def jax_market(copies: int) -> Play:
@@ -150,6 +162,12 @@ def cases(copies: int) -> dict[str, Callable[[], Play]]:
         "ours: bertrand in SuperSuit, 64 copies": lambda: supersuit(
             NumericView(bertrand_v0.parallel_env(**_MARKET), masks=False), 64
         ),
+        "ours: kbc in SuperSuit, 16 copies": lambda: supersuit(
+            NumericView(kbc_v0.parallel_env(**_CONTEST), masks=False), 16
+        ),
+        "ours: evacuation in SuperSuit, 4 copies": lambda: evacuation_in_supersuit(),
+        "ours: evacuation of exits in SuperSuit, 4 copies": lambda: evacuation_in_supersuit(**_EXITS),
+        "ours: evacuation at once in SuperSuit, 4 copies": lambda: evacuation_in_supersuit(**_AT_ONCE),
         f"peer: the market in JAX, {copies:,} copies": lambda: jax_market(copies),
         f"bertrand, batch of {copies:,}": lambda: batch(bertrand_v0.batch_env(copies, **_MARKET)),
         f"bertrand, continuous prices, batch of {copies:,}": lambda: batch(bertrand_v0.batch_env(copies, talk=False)),

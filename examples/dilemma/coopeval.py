@@ -9,7 +9,6 @@ Whoever meets is the cluster; under reputation partners are drawn anew in each r
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -249,8 +248,6 @@ def _read_match(
         seated.append([label for label, _ in seats])
         choices = [_action(folder, move["action"].rpartition(".")[2]) for move in moves]
         paid = [float(move["points"]) for move in moves]
-        if not all(map(math.isfinite, paid)):
-            raise ValueError("points must be finite")
         besides = None
         if folder.mechanism == "Contracting" and played["all_signed"]:
             contract = contracts[played["selected_contract_designer_name"]]["contract"]

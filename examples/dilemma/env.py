@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -114,7 +113,7 @@ class DilemmaSettings(ScenarioSettings):
             reason = f"must have {size} rows of {size} pairs of payoffs, as many as there are actions"
             raise SettingsError("payoffs", cells, reason)
         if not all(_is_number(value) for row in table for cell in row for value in cell):
-            raise SettingsError("payoffs", cells, "must be finite numbers")
+            raise SettingsError("payoffs", cells, "must be numbers from -1,000,000 to 1,000,000")
         floats = tuple(tuple((float(first), float(second)) for first, second in row) for row in table)
         object.__setattr__(self, "payoffs", floats)
 
@@ -176,7 +175,7 @@ class DilemmaSettings(ScenarioSettings):
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= 1e6
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -38,13 +38,13 @@ MEASURES = Measures(
     },
     ranges={
         "seasons": lambda settings: Range(low=0, high=settings["seasons"], integer=True),
-        "catch_total": FROM_0,
-        "share_of_best": FROM_0,
+        **dict.fromkeys(("catch_total", "share_of_best"), FROM_0),
         "collapsed": YES_OR_NO,
         # Those of seasons alone: no season begins or ends with more than the water holds, or lands more.
         "round": lambda settings: Range(low=1, high=settings["seasons"], integer=True),
         **dict.fromkeys(("stock", "catch", "left"), lambda settings: Range(low=0, high=settings["capacity"])),
     },
+    forced="Forced catches count: they came out of the same stock.",
     nature={},  # nothing is drawn but the order of talk
     headline=("seasons", "share_of_best", "collapsed"),
 )

@@ -58,9 +58,8 @@ def _read_lines(foreign: ForeignFolder, name: str) -> Lines:
     for line in foreign.lines(name, {"type": str, "schema_version": str}):
         if line["schema_version"] != VERSION:
             raise foreign.refuse(name, f"has version {line['schema_version'][:20]!r}, not {VERSION!r}")
-        by_type[line["type"]].append(line)
-    for kind, shape in _SHAPES.items():
-        foreign.check(name, by_type[kind], [shape])
+        if line["type"] in _SHAPES:
+            by_type[line["type"]] += foreign.check(name, [line], [_SHAPES[line["type"]]])
     if len(by_type["init"]) != 1 or not 1 <= by_type["init"][0]["data"]["num_rounds"] <= 100:
         raise foreign.refuse(name, "is no game of up to 100 rounds")
     return by_type

@@ -60,6 +60,8 @@ def describe_command(
         return
     if (path / MANIFEST).is_file():
         fail(f"{name}: is a run folder; 'llm-coop status {name}' says how far it is, 'llm-coop report {name}' the rest")
+    if name not in known_scenarios() and (path.suffix or len(path.parts) > 1):
+        fail(f"{name}: there is no such file; give a study's file, or the name of a scenario or a study")
     text = describe(name)
     if not (section or everything or word):
         name, width = text.scenario.name, terminal_width()

@@ -11,6 +11,7 @@ from llm_coop_envs.cli.completing import begin_with
 from llm_coop_envs.cli.layout import say
 from llm_coop_envs.cli.messages import sentences
 from llm_coop_envs.cli.sections import Section, show_sections
+from llm_coop_envs.util.checks import nearest
 
 SECTIONS = (
     "scenarios", "studies", "policies", "presets", "wordings", "regulators", "networks", "model-presets", "packs",
@@ -23,7 +24,7 @@ def list_command(
     section: Annotated[
         list[str] | None,
         typer.Argument(
-            help=f"What to list with a word on each: {', '.join(SECTIONS)}.",
+            help=f"What to list with a word on each: {', '.join(SECTIONS)}; or a word to look for.",
             show_default=False,
             autocompletion=begin_with(lambda: SECTIONS),
         ),
@@ -34,6 +35,8 @@ def list_command(
     ] = None,
 ) -> None:
     """Show scenarios, presets, wordings, policies, trained networks and studies."""
+    if word is None and section and len(section) == 1 and not nearest(section[0], SECTIONS):
+        word, section = section[0], None  # no section, nor one misspelt: a word to look for
     show_sections(_sections(), chosen=section or (), everything=everything, word=word)
     if not (section or everything or word):
         say("\nA word on each: llm-coop list studies, or list --all. One scenario: llm-coop describe bertrand")

@@ -164,19 +164,19 @@ def play_out(
     from llm_coop_envs.reports.headline import lines_at_end
     from llm_coop_envs.runs.failures import summarise_failures
     from llm_coop_envs.runs.progress import RichWatcher
+    from llm_coop_envs.runs.reading import reading_in
     from llm_coop_envs.runs.remaining import count_of, format_clock
     from llm_coop_envs.runs.runner import run_study
-    from llm_coop_envs.runs.workers import usable_cores
+    from llm_coop_envs.util.children import usable_cores
     from llm_coop_envs.util.keys import scrub
 
     cluster = [] if ray is None else ["--ray", ray]
     again = scrub(shlex.join([*command_words, *options.again(), *cluster, "-o", str(folder)]))
     console = Console(stderr=True, emoji=False)
-    watcher = RichWatcher(console, notify)
+    watcher, count = RichWatcher(console, notify), workers or usable_cores()
     try:
-        with watcher:
+        with watcher, reading_in(count):
             shared: dict[str, Any] = {"command": again, "watcher": watcher, "access": options.access()}
-            count = workers or usable_cores()
             if ray is None:
                 outcome = run_study(plan, folder, workers=count, limit=limit, **shared)
             else:
@@ -217,6 +217,8 @@ def play_out(
         raise typer.Exit(EXIT_INTERRUPTED)
     played = f"{count_of(outcome.played, 'episode')} in {format_clock(outcome.seconds)}"
     note(f"Done: {played}; all {outcome.run.total} are in {folder}.")
-    for line in lines_at_end(outcome.run):
+    with reading_in(count):
+        lines = lines_at_end(outcome.run)
+    for line in lines:
         typer.echo(line)
     typer.echo(f"Next: {shlex.join(['llm-coop', 'report', str(folder)])}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -69,7 +70,7 @@ def tournament_command(
         episodes=options.episodes or 5,
         seed=options.seed or 0,
     )
-    study = options.study(plan)
+    study = replace(options, episodes=None).study(plan)  # the plan has them
     check_libraries(study, options.access())
     with chosen_folder(out, plan.name) as folder:
         play_out(study, folder, options, ["llm-coop", "run", str(folder)], workers=workers, limit=limit)

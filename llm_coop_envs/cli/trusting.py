@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from llm_coop_envs.util.children import usable_cores
 from llm_coop_envs.util.opening import explain_damage
 from llm_coop_envs.util.trust import ADDRESS_FLAG, ADDRESS_VARIABLE, PACK_FLAG, POLICIES_FLAG, Trust, set_trust
 
@@ -94,7 +95,9 @@ def reads_runs(command: Callable[..., None]) -> Callable[..., None]:
     def wrapped(**arguments: Any) -> None:
         trust_named(arguments.pop("trust_policies"), arguments.pop("trust_pack"))
         folder = next((value for value in arguments.values() if isinstance(value, Path)), Path())
-        with explain_damage(folder, "'llm-coop verify' says more; restore it from a copy"):
+        from llm_coop_envs.runs.reading import reading_in
+
+        with reading_in(usable_cores()), explain_damage(folder, "'llm-coop verify' says more; restore it from a copy"):
             command(**arguments)
 
     signature = inspect.signature(command, eval_str=True)

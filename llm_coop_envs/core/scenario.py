@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from llm_coop_envs.core.records import Delivery, deliveries
+from llm_coop_envs.core.records import Delivery, deliveries, forced_players, of_type
 from llm_coop_envs.core.settings import ScenarioSettings
 from llm_coop_envs.interface.question import Number, Options
 from llm_coop_envs.interface.wording import wording_names
@@ -97,8 +97,8 @@ class Measures:
         unflagged: an episode's events without the choices that were flagged, such that `episode` and `rounds` measure
             the rest; `None` if nothing is left. Its docstring says in its first line what is left out. By default an
             episode with a flagged choice is left out.
-        forced: what becomes of choices that a study's changes force, in a sentence; `core.records.forced_choices` finds
-            them.
+        forced: what `episode` makes of choices that a study's changes force, in a sentence, if it tells them apart by
+            `core.records.forced_players`. By default it is not shown rounds that have such choices.
         nature: the fields of events that nature drew, by type of event, besides `nature` events; `{}` if it draws
             nothing else but the order of talk, `None` if the events do not tell. Arms of a comparison are said to have
             the same random numbers only where these agree.
@@ -112,9 +112,21 @@ class Measures:
     ranges: Mapping[str, Range | SettingsRange] = field(default_factory=dict)
     unflagged: Callable[[Sequence[Event]], list[Event] | None] | None = None
     asked: Callable[[Mapping[str, Any]], Mapping[str, Number | Options]] | None = None
-    forced: str = "What is forced counts in the measures of those rounds."
+    forced: str = ""
     nature: Mapping[str, Sequence[str]] | None = None
     heard: Callable[[Sequence[Event]], Sequence[Delivery]] = deliveries
+
+    def of_episode(self, events: Sequence[Event]) -> Row:
+        """The row of an episode, without the choices that a study's changes force; empty if no other is left."""
+        if self.forced or not (forced := forced_players(events)):
+            return self.episode(events)
+        own = [event for event in events if event["type"] not in ("choice", "round") or event["round"] not in forced]
+        return self.episode(own) if of_type(own, "choice") else {}
+
+    @property
+    def forced_note(self) -> str:
+        """What becomes of choices that a study's changes force, in a sentence."""
+        return self.forced or "Rounds in which a choice is forced are left out of the measures."
 
     def without_flagged(self, events: Sequence[Event]) -> list[Event] | None:
         """An episode's events without its flagged choices, of which it has some; `None` if nothing is left."""
@@ -277,7 +289,7 @@ class Scenario:
 
     def episode_metrics(self, events: Sequence[Event]) -> Row:
         """What is measured of one episode, as one flat row."""
-        return self.measured.episode(events)
+        return self.measured.of_episode(events)
 
     def round_rows(self, events: Sequence[Event]) -> list[Row]:
         """What is measured of each round, as flat rows."""

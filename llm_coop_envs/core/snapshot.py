@@ -7,6 +7,7 @@ from typing import Any
 
 from llm_coop_envs.core.array_env import ArrayEnv
 from llm_coop_envs.errors import SnapshotError
+from llm_coop_envs.util.opening import DAMAGED
 
 FORMAT = 2
 
@@ -30,9 +31,11 @@ def restore(env: ArrayEnv, state: Mapping[str, Any]) -> None:
     """
     if not isinstance(state, Mapping) or state.get("format") != FORMAT:
         raise SnapshotError(f"this is no state of format {FORMAT} that get_state() made")
-    if state["scenario"] != env.name:
-        raise SnapshotError(f"this state is of {state['scenario']}, not of {env.name}")
-    mine, theirs = env.settings.to_json(), state["settings"]
+    mine, theirs, scenario = env.settings.to_json(), state.get("settings"), state.get("scenario")
+    if not isinstance(scenario, str) or not isinstance(theirs, Mapping):
+        raise SnapshotError("this state is damaged: it says no scenario, or no settings")
+    if scenario != env.name:
+        raise SnapshotError(f"this state is of {scenario}, not of {env.name}")
     if theirs != mine:
         changed = sorted(name for name in {*mine, *theirs} if mine.get(name) != theirs.get(name))
         raise SnapshotError(
@@ -41,5 +44,5 @@ def restore(env: ArrayEnv, state: Mapping[str, Any]) -> None:
         )
     try:
         env.load_episode(state)
-    except (KeyError, TypeError, ValueError, IndexError) as error:
+    except DAMAGED as error:
         raise SnapshotError(f"this state is damaged ({type(error).__name__}: {error})") from error

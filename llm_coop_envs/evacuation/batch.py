@@ -10,12 +10,7 @@ from numpy.typing import NDArray
 
 from llm_coop_envs.core.settings import OWN
 from llm_coop_envs.errors import SettingsError, SnapshotError
-from llm_coop_envs.evacuation.env import EvacuationEnv
-from llm_coop_envs.evacuation.features import PEOPLE_SCALE
-from llm_coop_envs.evacuation.injury import ancestor_attributes
-from llm_coop_envs.evacuation.room import MOVES, STAY, VIEW_RADIUS
-from llm_coop_envs.evacuation.settings import EvacuationSettings
-from llm_coop_envs.evacuation.stepping import (
+from llm_coop_envs.evacuation.compiled_arrays import (
     BLOCKED,
     CELLS,
     CELLS_WORK,
@@ -24,6 +19,8 @@ from llm_coop_envs.evacuation.stepping import (
     MOVE,
     PEOPLE,
     PEOPLE_WORK,
+    PERSON,
+    ROUND,
     RULES,
     STEPS,
     TRAITS,
@@ -32,14 +29,19 @@ from llm_coop_envs.evacuation.stepping import (
     CrowdArrays,
     RoomTables,
     Work,
-    mask_choices,
-    play_copies,
 )
+from llm_coop_envs.evacuation.env import EvacuationEnv
+from llm_coop_envs.evacuation.features import PEOPLE_SCALE
+from llm_coop_envs.evacuation.injury import ancestor_attributes
+from llm_coop_envs.evacuation.room import MOVES, STAY, VIEW_RADIUS
+from llm_coop_envs.evacuation.settings import EvacuationSettings
+from llm_coop_envs.evacuation.stepping import mask_choices, play_copies
 from llm_coop_envs.evacuation.vision import view_of
 from llm_coop_envs.util.compiled_stream import WORDS, draws_as_numpy
 from llm_coop_envs.util.draws import CONFLICTS
 from llm_coop_envs.util.extras import need
 from llm_coop_envs.util.many_streams import generator_states, side_states
+from llm_coop_envs.util.opening import DAMAGED
 from llm_coop_envs.util.packing import pack_value, unpack_value
 from llm_coop_envs.wrappers.batch import BatchEnv, Copies, Flags, Played, Rows
 
@@ -250,18 +252,47 @@ class EvacuationBatch(BatchEnv):
         crowds = {name: _pack_records(array) for name, array in self._crowds._asdict().items()}
         return {**super().get_state(), "crowds": crowds}
 
-    def set_state(self, state: Mapping[str, Any]) -> None:
-        """As `BatchEnv.set_state`."""
-        super().set_state(state)
-        crowds = self._make_crowds()
+    def _read_state(self, state: Mapping[str, Any]) -> dict[str, Any]:
+        values, crowds = super()._read_state(state), self._make_crowds()
         try:
             for name, array in crowds._asdict().items():
                 for field in array.dtype.names or (...,):
                     saved = state["crowds"][name]
                     array[field] = unpack_value(saved if field is ... else saved[field])
-        except (KeyError, TypeError, ValueError) as error:
+        except DAMAGED as error:
             raise SnapshotError("the state belongs to another batch: it has another room") from error
-        self._crowds = crowds
+        if not self._is_possible(crowds):
+            raise SnapshotError("the state is damaged: people are where nobody can be")
+        return {**values, "_crowds": crowds}
+
+    def _is_possible(self, crowds: CrowdArrays) -> bool:
+        """Whether people are where they can be. Compiled code takes these numbers for places in memory."""
+        game, people, queue, grid = crowds.game, crowds.people, crowds.queue, crowds.grid
+        plan, inside, of_copy = self._plan, people["inside"], np.arange(self.copies)[:, None]
+        cells = len(plan.cells)
+        for numbers, low, high in (
+            (people["cell"], 0, cells - 1),
+            (people["previous"], -1, cells - 1),
+            (people["heading"], -1, plan.rules.exits - 1),
+            (people["target"], 0, len(plan.exit_cells) - 1),
+            (queue, 0, len(plan.traits) - 1),
+            (game["count"], 1, len(plan.traits)),
+            (game["round"], 1, plan.rules.last_round),
+            (game["due"], EXIT, ROUND),
+            (game["phase"], EXIT, MOVE),
+        ):
+            if numbers.min() < low or numbers.max() > high:
+                return False
+        # Everybody inside is in the queue once, and alone on a cell; walls are where they were.
+        queued, standing = np.zeros(inside.shape, dtype=np.int64), np.zeros(grid.shape, dtype=np.int64)
+        np.add.at(queued, (of_copy, queue), np.arange(len(plan.traits)) < game["count"][:, None])
+        np.add.at(standing, (of_copy, people["cell"]), inside)
+        return bool(
+            np.isin(people["cell"], self._room.inside).all()
+            and (queued == inside).all()
+            and (standing == (grid == PERSON)).all()
+            and (grid & plan.cells["ground"] == plan.cells["ground"]).all()
+        )
 
 
 def _pack_records(array: NDArray[Any]) -> Any:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,6 +37,9 @@ from llm_coop_envs.util.quoting import quoted
 
 # "a, b and c", "a > b > c", and a line for each
 _BETWEEN = re.compile(r"\s*(?:[,;>\n]|\band\b|\bund\b)\s*", re.IGNORECASE)
+_ALL = re.compile(r"all(?: of them)?|both|alle|beide", re.IGNORECASE)
+# What stands between two labelled parts: "3, ", "3 and ", "3\n- "
+_BEHIND = re.compile(r"(?:[\s,;.]|\b(?:and|und)\b|(?<=\s)[-*\u2022]\s)*$", re.IGNORECASE)
 # "- a", "1. a"
 _BULLET = re.compile(r"^(?:[-*\u2022]\s*|\d{1,3}[.)]\s+)")
 # "stay: 70 %", "70% stay", "70"; where options are numbers, too, as "5: 70 %"
@@ -71,6 +74,8 @@ class Several(Question):
             raw = []
         if isinstance(raw, np.ndarray):
             raw = self._of_point(raw)
+        elif isinstance(raw, str) and not self.ranked and _ALL.fullmatch(raw.strip()):
+            raw = [option.choice for option in self.options]
         elif isinstance(raw, str):
             items = _BETWEEN.split(raw.strip().strip("[]"))  # also '["a", "b"]'
             raw = [(_BULLET.sub("", item) or item).strip("\"'") for item in items if item]
@@ -251,6 +256,8 @@ class Parts(Question):
     def _of_text(self, text: str) -> dict[str, str]:
         """The parts of a line such as `counter; 30; too low`; with `name: value` in any order."""
         names = [part.name for part in self.parts]
+        if all(isinstance(part, Number | Options) for part in self.parts) and (labelled := _labelled(names, text)):
+            return labelled
         pieces: dict[str, str] = {}
         for piece in re.split(r"\s*[;\n]\s*", text.strip(), maxsplit=len(names) - 1):
             label, sign, value = piece.partition(":")
@@ -264,6 +271,19 @@ class Parts(Question):
         """What stands in for each part."""
         chosen = {part.name: part.stand_in() for part in self.parts if isinstance(part, Options)}
         return {part.name: part.stand_in() for part in self.parts if self.applies(part, chosen)}
+
+
+def _labelled(names: Sequence[str], text: str) -> dict[str, str]:
+    """Several parts on one line: `a: 3, b: -1` or `a = 3 and b = -1`; empty if they are not all labelled, once."""
+    any_name = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
+    labels = list(re.finditer(rf"(?<![\w.-])({any_name})\s*[:=]\s*", text, re.IGNORECASE))
+    found = [next(name for name in names if name.lower() == label[1].lower()) for label in labels]
+    if sorted(found) != sorted(names):
+        return {}
+    ends = [label.start() for label in labels[1:]] + [len(text)]
+    return {
+        name: _BEHIND.sub("", text[label.end() : end]) for name, label, end in zip(found, labels, ends, strict=True)
+    }
 
 
 def describe_move(question: Question, move: Any) -> str:

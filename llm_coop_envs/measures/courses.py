@@ -7,8 +7,7 @@ finds whatever it is shown. What counts is therefore the number of distinct cour
 from __future__ import annotations
 
 import hashlib
-import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from llm_coop_envs.core.scenario import Event
@@ -22,31 +21,32 @@ def course_of(events: Sequence[Event]) -> str:
     drawn, and changes nothing. Choices in rounds whose outcome was laid down (`forced`) are left out. Numbers are
     compared to nine digits, as sums in another order differ in the last ones.
     """
-    return _digest(_steps(events))
+    return course_of_rounds(courses_by_round(events))
+
+
+def course_of_rounds(by_round: Mapping[int, str]) -> str:
+    """The hash of an episode of the hashes of its rounds, from `courses_by_round`."""
+    return _digest(sorted(by_round.items()))
 
 
 def courses_by_round(events: Sequence[Event]) -> dict[int, str]:
     """The hash of what was chosen and said in each round, as `course_of`, by its number."""
-    by_round: dict[int, list[Any]] = {}
-    for step in _steps(events):
-        by_round.setdefault(step[0], []).append(step)
-    return {number: _digest(steps) for number, steps in by_round.items()}
-
-
-def _steps(events: Sequence[Event]) -> list[Any]:
     laid_down = {event["round"] for event in events if event["type"] == "round" and event.get("forced")}
-    steps: list[Any] = []
+    by_round: dict[int, list[Any]] = {}
     for event in events:
         if event["type"] == "choice" and event["round"] not in laid_down:
-            steps.append([event["round"], event["agent"], event["phase"], _rounded(event["choice"])])
+            step = event["agent"], event["phase"], _rounded(event["choice"])
         elif event["type"] == "message":
-            steps.append([event["round"], event["text"]])
-    steps.sort(key=json.dumps)
-    return steps
+            step = event["text"]
+        else:
+            continue
+        by_round.setdefault(event["round"], []).append(step)
+    # Sorted by `repr`: choices may be numbers, texts, lists or nothing.
+    return {number: _digest(sorted(map(repr, steps))) for number, steps in by_round.items()}
 
 
-def _digest(steps: Sequence[Any]) -> str:
-    return hashlib.sha256(json.dumps(steps, ensure_ascii=False).encode()).hexdigest()[:16]
+def _digest(data: Sequence[Any]) -> str:
+    return hashlib.sha256(repr(data).encode()).hexdigest()[:16]
 
 
 def count_courses(courses: Iterable[str]) -> int:

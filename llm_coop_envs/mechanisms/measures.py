@@ -34,10 +34,12 @@ def mechanism_measures(events: Sequence[Event], recorded: str = "") -> dict[str,
         recorded: the kind of mechanism that others say its players met with.
     """
     kind = (events[0]["settings"].get("mechanism") or {}).get("kind")
+    named = {"mechanism": kind or recorded} if kind or recorded else {}
+    if kind not in (MEDIATION, CONTRACTING):
+        return named
     rounds, everyone = sum(event["type"] == "round" for event in events), len(events[0]["agents"])
     players = events[0]["settings"].get("group_size") or everyone  # who elect together
-    named = {"mechanism": kind or recorded} if kind or recorded else {}
-    if kind not in (MEDIATION, CONTRACTING) or not rounds:
+    if not rounds:
         return named
     outcomes = [event for event in events if event["type"] == "mechanism"]
     votes = [event for event in outcomes if event["phase"] == VOTE]

@@ -64,7 +64,8 @@ class Episodes:
         index, live, share = self._ready(name, condition, seed)
         with index.connect() as table:
             (text,) = fetch_row(table, "SELECT about FROM episodes WHERE name = ?", f"{condition}/{seed}")
-        context = {"live": live, "reading": share, "condition": condition, "seed": seed, "run": name}
+        title = _condition(self._known.run(name), condition).title
+        context = {"live": live, "reading": share, "condition": condition, "title": title, "seed": seed, "run": name}
         return {**json.loads(text), **context}
 
     def frames(self, name: str, condition: str, seed: int, first: int, count: int) -> list[dict[str, Any]]:

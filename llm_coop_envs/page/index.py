@@ -28,7 +28,7 @@ from llm_coop_envs.policies.llm.journal import journal_files, read_from
 from llm_coop_envs.runs.folder import Run, open_run
 from llm_coop_envs.storage.lock import FileLock
 from llm_coop_envs.util.fastjson import loads
-from llm_coop_envs.util.opening import DAMAGED, MAX_EPISODE, MAX_TEXT, open_file
+from llm_coop_envs.util.opening import DAMAGED, MAX_STREAMED, MAX_TEXT, open_file
 
 FORMAT = 4
 LARGE = 1 << 20
@@ -267,7 +267,7 @@ def _forget(table: sqlite3.Connection, name: str) -> None:
 def _open_compressed(path: Path) -> Iterator[tuple[gzip.GzipFile, Callable[[], float]]]:
     """A compressed file, and how many percent of it were read."""
     size = path.stat().st_size
-    with open_file(path, MAX_EPISODE) as raw, gzip.GzipFile(fileobj=raw) as file:
+    with open_file(path, MAX_STREAMED) as raw, gzip.GzipFile(fileobj=raw) as file:
         yield file, lambda: min(99.0, 100 * raw.tell() / size)
 
 
@@ -275,8 +275,8 @@ def _blocks(file: gzip.GzipFile) -> Iterator[list[bytes]]:
     """The rest of a file's lines, many at a time."""
     remainder = b""
     while block := file.read(_BLOCK):
-        if file.tell() > MAX_EPISODE or len(remainder) > MAX_TEXT:
-            raise ValueError(f"it holds more than {MAX_EPISODE:,} bytes, or a line of more than {MAX_TEXT:,}")
+        if file.tell() > MAX_STREAMED or len(remainder) > MAX_TEXT:
+            raise ValueError(f"it holds more than {MAX_STREAMED:,} bytes, or a line of more than {MAX_TEXT:,}")
         *lines, remainder = (remainder + block).split(b"\n")
         yield lines
     if remainder:

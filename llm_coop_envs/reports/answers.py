@@ -12,7 +12,6 @@ from llm_coop_envs.reports.page_parts import NOTHING, Cell, ReportTable, TableRo
 from llm_coop_envs.runs.branch import BRANCH
 from llm_coop_envs.runs.folder import Run
 from llm_coop_envs.runs.session_ends import find_unended
-from llm_coop_envs.runs.tables import EpisodeTables
 from llm_coop_envs.studies.conditions import Condition
 from llm_coop_envs.util.invalid import INVALID_ABOVE, passes, share_text, why_invalid
 
@@ -57,12 +56,10 @@ class AnswersSection:
         self._threshold = threshold
         self._models: dict[str, Counter[str]] = {}
 
-    def add(self, episode: EpisodeTables) -> None:
-        """Add the answers of an episode."""
-        if episode.answers:
-            name = episode.condition.name
-            self.rows.setdefault(name, []).extend(episode.answers)
-            self._models.setdefault(name, Counter()).update(episode.models)
+    def add(self, condition: str, rows: Iterable[Row], models: Mapping[str, int]) -> None:
+        """Add the answers of an episode: their rows of the answers table, and how many each model gave."""
+        self.rows.setdefault(condition, []).extend(rows)
+        self._models.setdefault(condition, Counter()).update(models)
 
     def is_scripted_condition(self, condition: str) -> bool:
         """Whether all answers of a condition came from a scripted server."""

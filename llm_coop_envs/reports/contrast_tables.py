@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from llm_coop_envs.reports.contrast_text import (
@@ -21,6 +22,8 @@ from llm_coop_envs.statistics.intervals import mean_interval
 from llm_coop_envs.statistics.power import MOST_SIMULATED, pairs_needed
 
 POWERS = (0.8, 0.9)
+#: Where the pairs stand among the cells of `contrast_row`.
+PAIRS = 4
 #: The fewest pairs from which the number of pairs of another study is computed.
 FEWEST_IN_PILOT = 3
 HOW_TO_READ = (
@@ -123,11 +126,7 @@ def _contrast_table(
         for test, p in zip(contrast.comparisons, contrast.adjusted, strict=True)
         if test.interval is not None
     ]
-    rows += [
-        contrast_row(contrast, test, f"{test.measure}, without flagged choices", "", None)
-        for test in contrast.without_flagged
-        if test.interval is not None
-    ]
+    rows += unflagged_rows(contrast)
     first, second = contrast.first.condition.title, contrast.second.condition.title
     invalid = contrast.invalid
     return ReportTable(
@@ -153,6 +152,17 @@ def measure_definition(contrast: Contrast, test: Comparison) -> str:
     twin = contrast.twins.get(test.measure)
     equal = f"Equal to {twin} in every episode, and one test with it. " if twin else ""
     return equal + contrast.section.define(test.measure)
+
+
+def unflagged_rows(contrast: Contrast) -> Iterator[TableRow]:
+    """Rows on the same measures without flagged choices, with how many episodes or pairs of all have some left."""
+    whole = {test.measure: test for test in contrast.comparisons}
+    for test in contrast.without_flagged:
+        if test.interval is not None:
+            row = contrast_row(contrast, test, f"{test.measure}, without flagged choices", "", None)
+            kept, counts = ([len(c.first), *[len(c.second)] * (not c.paired)] for c in (test, whole[test.measure]))
+            cell = Cell(text=" and ".join(f"{k} of {n}" for k, n in zip(kept, counts, strict=True)))
+            yield replace(row, cells=[*row.cells[:PAIRS], cell, *row.cells[PAIRS + 1 :]])
 
 
 def contrast_row(contrast: Contrast, test: Comparison, name: str, below: str, adjusted: float | None) -> TableRow:

@@ -21,7 +21,8 @@ class Contrast:
         first: the reference arm.
         second: the other arm.
         comparisons: the difference in each measure; none if an arm is invalid.
-        without_flagged: the same without flagged choices, which is never tested; empty if no choice was flagged.
+        without_flagged: the same without flagged choices, which is never tested; empty if no choice was flagged, or
+            nothing else is left of an arm.
         invalid: the titles of the arms that are invalid.
         family_name: the family of tests, if the study's files do not decide it.
         primary: the study's primary family; `None` if it names none, and everything is tested.
@@ -138,6 +139,7 @@ def _contrast(
 ) -> Contrast:
     measures = measures_of(section, (first, second), chosen)
     flagged = first.flagged or second.flagged
+    is_left = all(arm.unflagged is not None for arm in (first, second) if arm.flagged)
     invalid_titles = [arm.condition.title for arm in (first, second) if arm.condition.name in invalid]
     return Contrast(
         section=section,
@@ -145,7 +147,7 @@ def _contrast(
         second=second,
         comparisons=[] if invalid_titles else differences(first, second, measures),
         without_flagged=differences(first.unflagged or first, second.unflagged or second, measures)
-        if flagged and not invalid_titles
+        if flagged and is_left and not invalid_titles
         else [],
         invalid=invalid_titles,
         primary=primary,

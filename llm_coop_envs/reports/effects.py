@@ -11,7 +11,7 @@ from llm_coop_envs.render.charts.sizes import fit_rows, is_in_column, panel_widt
 from llm_coop_envs.render.charts.style import FAINT, INK
 from llm_coop_envs.reports.contrast_text import contrast_text
 from llm_coop_envs.reports.contrasts import Contrast
-from llm_coop_envs.reports.played import PlayedCondition, shorten
+from llm_coop_envs.reports.played import PlayedCondition
 from llm_coop_envs.reports.section import Drawing, NotDrawn
 from llm_coop_envs.statistics.comparison import Comparison
 from llm_coop_envs.statistics.intervals import Interval, mean_interval
@@ -24,6 +24,8 @@ _SIZE, _LABELLED = (2.3, 2.6), 0.6
 _ARMS = (-0.6, 1.6)
 #: The type below the axis, in points, and the width of a letter as a share of it.
 _TYPE, _LETTER = 9.0, 0.56
+#: In how many lines an arm's name stands there at most.
+_NAME_LINES = 4
 #: The longest line of a measure's words beside the axis.
 _AXIS = 26
 #: Where a mean with its interval stands beside the dots that it is the mean of.
@@ -62,7 +64,7 @@ def _drawing(contrast: Contrast, tests: Sequence[Comparison], finding: str) -> D
     how = (
         "Lines join episodes of the same seed" if all(test.paired for test in tests) else "Dots are episodes, unpaired"
     )
-    names = ", ".join(test.measure for test in tests)
+    names = ", ".join(contrast.name_of(test.measure) for test in tests)
     return Drawing(
         name=f"effects_{second.name}",
         caption=f"{second.title} against {first.title}: {names}. {how}; beside them means with 95 % intervals. "
@@ -89,13 +91,14 @@ def _values_panel(contrast: Contrast, test: Comparison, across: int) -> Panel:
     dots: list[Dots] = []
     if test.paired:
         curves += [
-            Curve(label="", x=(0, 1), y=pair, color=FAINT, thin=True)
-            for pair in list(zip(test.first, test.second, strict=True))[:MOST_LINES]
+            Curve(label="", series=f"pair {number}", x=(0, 1), y=pair, color=FAINT, thin=True)
+            for number, pair in enumerate(list(zip(test.first, test.second, strict=True))[:MOST_LINES], 1)
         ]
     for at, (arm, values) in enumerate(((contrast.first, test.first), (contrast.second, test.second))):
-        dots.append(Dots(label="", x=[at] * len(values), y=values, color=arm.color, alpha=0.7))
+        name = arm.condition.name
+        dots.append(Dots(label="", series=name, x=[at] * len(values), y=values, color=arm.color, alpha=0.7))
         interval = mean_interval(values, contrast.section.range_of(test.measure, arm))
-        curves += _mean_curve(interval, at + (_BESIDE if at else -_BESIDE), arm.color)
+        curves += _mean_curve(interval, at + (_BESIDE if at else -_BESIDE), arm.color, f"mean of {name}")
     return Panel(
         title="",
         name=test.measure,
@@ -114,8 +117,10 @@ def _difference_panel(test: Comparison) -> Panel:
         title="",
         name=f"{test.measure}, difference",
         y_label="difference",
-        curves=_mean_curve(test.interval, _BESIDE, INK),
-        dots=[Dots(label="", x=[0.0] * len(differences), y=differences, color=FAINT, alpha=0.7)] if differences else [],
+        curves=_mean_curve(test.interval, _BESIDE, INK, "mean difference"),
+        dots=[Dots(label="", series="differences", x=[0.0] * len(differences), y=differences, color=FAINT, alpha=0.7)]
+        if differences
+        else [],
         levels=[Level(value=0.0, label="")],
         x_ticks=(0,),
         tick_labels=[f"{'pairs' if test.paired else 'episodes'}: {test.episodes}"],
@@ -123,13 +128,13 @@ def _difference_panel(test: Comparison) -> Panel:
     )
 
 
-def _mean_curve(interval: Interval | None, at: float, color: str) -> list[Curve]:
+def _mean_curve(interval: Interval | None, at: float, color: str, series: str) -> list[Curve]:
     """A mean as a dot with its interval as a whisker, or without one if it has none."""
     if interval is None:
         return []
     low, high = (None if end is None else [end] for end in (interval.low, interval.high))
     look: dict[str, Any] = {"color": color, "marked": True, "whiskers": True, "marker": "D"}
-    return [Curve(label="", x=[at], y=[interval.mean], low=low, high=high, **look)]
+    return [Curve(label="", series=series, x=[at], y=[interval.mean], low=low, high=high, **look)]
 
 
 def _axis_text(contrast: Contrast, measure: str) -> str:
@@ -150,6 +155,13 @@ def _short_names(arms: Sequence[PlayedCondition[Any]], across: int) -> list[str]
     letters = max(4, int(72 * inches / (points(_TYPE) * _LETTER)))
     names = []
     for arm, parts in zip(arms, titles, strict=True):
-        lines = textwrap.wrap(shorten(", ".join(parts), 3 * letters), letters)
-        names.append("\n".join([*lines[:3], *["(invalid)"] * bool(arm.invalid)]))
+        # A word that is too long for its line is drawn smaller.
+        lines = textwrap.wrap(
+            ", ".join(parts),
+            letters,
+            max_lines=_NAME_LINES,
+            placeholder="\N{HORIZONTAL ELLIPSIS}",
+            break_long_words=False,
+        )
+        names.append("\n".join([*lines, *["(invalid)"] * bool(arm.invalid)]))
     return names

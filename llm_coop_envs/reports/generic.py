@@ -25,6 +25,7 @@ from llm_coop_envs.reports.section import (
 from llm_coop_envs.runs.tables import EpisodeTables
 
 MOST_COLUMNS = 4
+MOST_OVERLAID = 8  # lines of more conditions cannot be told apart, and they have a figure of their own
 _AXIS = 26  # letters of a line beside an axis
 _NO_COLUMN = ("condition", "seed", "round")
 
@@ -76,16 +77,24 @@ class GenericSection(ScenarioSection[list[Row]]):
         Raises:
             NotDrawn: the rounds hold no numbers that every episode has.
         """
-        unmarked = (self._panel(self.conditions, name) for name in self._columns())
-        panels = [marked(panel, self.conditions) for panel in unmarked if panel.curves]
-        if not panels:
+        groups = [self.conditions[at : at + MOST_OVERLAID] for at in range(0, len(self.conditions), MOST_OVERLAID)]
+        drawings = [drawing for k, arms in enumerate(groups, 1) for drawing in self._rounds(arms, k)]
+        if not drawings:
             raise NotDrawn(f"the rounds of {self.scenario.name} have no numbers that every episode has")
+        return drawings
+
+    def _rounds(self, arms: Sequence[PlayedCondition[list[Row]]], number: int) -> list[Drawing]:
+        """Draw some conditions, the first ones or those that follow; nothing if there is nothing to draw."""
+        unmarked = (self._panel(arms, name) for name in self._columns())
+        panels = [marked(panel, arms) for panel in unmarked if panel.curves]
+        if not panels:
+            return []
         shown = " ".join(", ".join(panel.y_label for panel in panels).split())
         return [
             Drawing(
-                name=f"{self.scenario.name}_rounds",
-                caption=f"By round: {shown}, as far as every episode of a "
-                f"condition has the round. {spread_text(self.conditions)}{marks_text(self.conditions)}",
+                name=f"{self.scenario.name}_rounds{f'_{number}' * (number > 1)}",
+                caption=f"By round: {shown}, as far as every episode of a condition has the round; one that never has "
+                f"the number is left out. {spread_text(arms)}{marks_text(arms)}",
                 alt=f"Line charts: {shown} by round, one line for each condition.",
                 figure=draw_panels([panels[i : i + 2] for i in range(0, len(panels), 2)], size=(3.7, 2.7)),
             )
@@ -122,9 +131,13 @@ class GenericSection(ScenarioSection[list[Row]]):
         curves: list[Curve] = []
         for arm in conditions:
             by_round = [_by_round(rows, name) for rows in arm.episodes]
-            shared = sorted(set.intersection(*map(set, by_round)))
+            # Where no trade is possible there is no price: such an episode does not hide those of all others.
+            present = [set(values) for values in by_round if values]
+            shared = sorted(set.intersection(*present)) if present else []
             if shared:
-                table = arm.per_unit_rows(np.array([[values[number] for number in shared] for values in by_round]))
+                values = [[row.get(number, math.nan) for number in shared] for row in by_round]
+                table = arm.per_unit_rows(np.array(values))
+                table = table[~np.isnan(table[:, 0])]
                 within = self.range_of(name, arm)
                 curves += mean_curves(arm.label, shared, table, arm.color, within, marked=len(shared) == 1)
         label = self._name(conditions[0], name)

@@ -93,7 +93,7 @@ def _seeds_drawing(section: ScenarioSection[Any]) -> Drawing:
     rows: PanelRows = []
     for arm in shown_arms:
         numbers = range(min(len(arm.seeds), MOST_SEEDS))
-        panels = [(marked(section.episode_panel(arm, i), [arm]), arm.seeds[i]) for i in numbers]
+        panels = [(marked(section.episode_panel(arm, i), [arm], named=False), arm.seeds[i]) for i in numbers]
         rows.append([replace(panel, title=f"seed {seed}", note=arm.title) for panel, seed in panels])
     most_seeds = max(len(arm.seeds) for arm in shown_arms)
     omitted = f" Of up to {most_seeds} runs the first {MOST_SEEDS} are shown." if most_seeds > MOST_SEEDS else ""
@@ -119,7 +119,7 @@ def _temperature_drawing(
         for value in values:
             arms = [arm for arm in arms_by_temperature[value] if arm.talk is talk]
             title = f"temperature {value:g}, {'talk' if talk else 'no talk'}"
-            panel = marked(section.overview_panel(arms, value), arms) if arms else None
+            panel = marked(section.overview_panel(arms, value), arms, named=False) if arms else None
             row.append(None if panel is None else replace(panel, title=title))
         if any(row):
             rows.append(row)

@@ -304,7 +304,11 @@ def _level(section: ScenarioSection[Any], measure: str, arms: Sequence[PlayedCon
         finding="alone",
         sentence=capitalise(f"{text}."),
         certainty=certainty,
-        caveats=("No condition is compared with another: none shares a 'pair'.",),
+        caveats=(
+            "Nothing is compared yet: of no 'pair' have two conditions finished episodes."
+            if any(arm.condition.pair for arm in arms)
+            else "No condition is compared with another: none shares a 'pair'.",
+        ),
         scripted=_are_scripted(arms),
         arms=tuple(shown),
     )

@@ -34,7 +34,10 @@ def mean_curves(
     whiskers = look.get("whiskers", False)
     # A line of one point cannot be seen.
     style: dict[str, Any] = {"marked": whiskers or len(x) == 1, "whiskers": whiskers, "shift": look.get("shift", 0.0)}
-    thin = [Curve(label="", x=x, y=row, color=color, thin=True, **style) for row in table.tolist()]
+    thin = [
+        Curve(label="", series=f"{label}, episode {number}", x=x, y=row, color=color, thin=True, **style)
+        for number, row in enumerate(table.tolist(), 1)
+    ]
     return [*(thin if 1 < len(table) < FEW else ()), mean_curve(label, x, table, color, within, **look)]
 
 

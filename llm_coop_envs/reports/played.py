@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llm_coop_envs.core.scenario import Row
-from llm_coop_envs.measures.courses import course_of, courses_by_round
+from llm_coop_envs.measures.courses import course_of_rounds, courses_by_round
 from llm_coop_envs.measures.nature import Drawn, nature_of
 from llm_coop_envs.reports.page_parts import Cell, Excerpt, TableRow
 from llm_coop_envs.runs.tables import EpisodeTables, without_flagged
@@ -40,6 +41,7 @@ class PlayedCondition(Generic[E]):
         choices: the number of choices that counted.
         flagged: how many of them were flagged: illegal or missing, and replaced by the environment's own.
         unflagged: the arm without flagged choices; `None` if no choice was flagged, or nothing else is left.
+        among: of an arm without flagged choices, how many episodes it had before some were left out; else 0.
         invalid: the reason why the arm is invalid; empty if it is valid.
         courses: the course of play of each episode; equal ones are copies.
         by_round: the same of each of its rounds, by their numbers.
@@ -48,7 +50,7 @@ class PlayedCondition(Generic[E]):
 
     condition: Condition
     who: str
-    color: str
+    color: str = ""
     seeds: list[int] = field(default_factory=list)
     episodes: list[E] = field(default_factory=list)
     metrics: list[Row] = field(default_factory=list)
@@ -59,6 +61,7 @@ class PlayedCondition(Generic[E]):
     choices: int = 0
     flagged: int = 0
     unflagged: PlayedCondition[E] | None = None
+    among: int = 0
     courses: list[str] = field(default_factory=list)
     by_round: list[dict[int, str]] = field(default_factory=list)
     nature: list[Drawn | None] = field(default_factory=list)
@@ -67,25 +70,39 @@ class PlayedCondition(Generic[E]):
         """Add an episode; `read` extracts the scenario's own data."""
         self._keep(episode, read(episode))
         # What others recorded was drawn anew each time: two equal one-shot games are two observations.
-        self.courses.append(str(episode.seed) if self.condition.is_recorded else course_of(episode.events))
-        self.by_round.append(courses_by_round(episode.events))
+        by_round = courses_by_round(episode.events)
+        self.courses.append(str(episode.seed) if self.condition.is_recorded else course_of_rounds(by_round))
+        self.by_round.append(by_round)
         self.nature.append(nature_of(episode.events, self.condition.spec.measured.nature))
         choices = episode.by_type["choice"]
         self.choices += len(choices)
         self.flagged += sum([bool(event["flags"]) for event in choices])
         if self.unflagged is None:
             condition = replace(self.condition, title=f"{self.condition.title}, without flagged choices")
-            self.unflagged = PlayedCondition(condition=condition, who=self.who, color=self.color)
+            self.unflagged = PlayedCondition(condition=condition, who=self.who)
         unflagged = without_flagged(episode)
         if unflagged is not None:
             self.unflagged._keep(unflagged, self.episodes[-1] if unflagged is episode else read(unflagged))
+
+    def extend(self, later: PlayedCondition[E]) -> None:
+        """Add the episodes of another portion of the same condition."""
+        for name, values in vars(later).items():
+            if isinstance(values, list):
+                getattr(self, name).extend(values)
+        self.choices += later.choices
+        self.flagged += later.flagged
+        self.excerpt = self.excerpt or later.excerpt
+        if self.unflagged is not None and later.unflagged is not None:
+            self.unflagged.extend(later.unflagged)
 
     def end(self, played_by: str, invalid: str = "") -> None:
         """Complete the arm after its last episode with the kinds of its players and why it is invalid, if it is."""
         if not self.flagged or (self.unflagged is not None and not self.unflagged.seeds):
             self.unflagged = None
+        if self.unflagged is not None:
+            self.unflagged.among = len(self.seeds)
         for arm in filter(None, (self, self.unflagged)):
-            arm.who, arm.invalid = played_by, invalid
+            arm.who, arm.color, arm.invalid = played_by, self.color, invalid
 
     def _keep(self, episode: EpisodeTables, section_data: E) -> None:
         self.seeds.append(episode.seed)
@@ -101,8 +118,15 @@ class PlayedCondition(Generic[E]):
 
     @property
     def size(self) -> str:
-        """How many units the arm's statistics have: `"n = 7"`, or `"n = 7, 1 distinct"` where episodes are copies."""
-        of_episodes = f" clusters of {len(self.seeds)} episodes" if self.units < len(self.seeds) else ""
+        """How many units the arm's statistics have: `"n = 7"`, or `"n = 7, 1 distinct"` where episodes are copies.
+
+        Without flagged choices it says of how many episodes something is left: `"n = 5 of 7 episodes"`.
+        """
+        episodes = f"{len(self.seeds)} of {self.among} episodes" if self.among else f"{len(self.seeds)} episodes"
+        if self.units < len(self.seeds):
+            of_episodes = f" clusters of {episodes}"
+        else:
+            of_episodes = f" of {self.among} episodes" * bool(self.among)
         distinct = len(set(self.courses))
         copies = f", {distinct} distinct" if distinct < len(self.courses) else ""
         return f"n = {self.units}{of_episodes}{copies}"
@@ -120,10 +144,11 @@ class PlayedCondition(Generic[E]):
         return [*cluster_means({seed: v for seed, v in pairs if v is not None}, self.condition.cluster).values()]
 
     def per_unit_rows(self, table: Floats) -> Floats:
-        """As `per_unit`, for (episodes, points)."""
+        """As `per_unit`, for (episodes, points); an episode without values is a row of NaN."""
         if not self.condition.cluster:
             return table
-        units: Floats = np.array([self.per_unit(column) for column in table.T.tolist()], dtype=np.float64).T
+        columns = [[None if math.isnan(value) else value for value in column] for column in table.T.tolist()]
+        units: Floats = np.array([self.per_unit(column) for column in columns], dtype=np.float64).T
         return units
 
     @property

@@ -16,7 +16,7 @@ from llm_coop_envs.core.scenario import Row
 from llm_coop_envs.errors import RunError, SettingsError
 from llm_coop_envs.reports.answers import AnswersSection
 from llm_coop_envs.reports.build import report_tables
-from llm_coop_envs.reports.contrast_tables import HOW_TO_READ, contrast_row, measure_definition
+from llm_coop_envs.reports.contrast_tables import HOW_TO_READ, contrast_row, measure_definition, unflagged_rows
 from llm_coop_envs.reports.contrast_text import arms_note, cluster_note, family_note, family_tests, find_partings
 from llm_coop_envs.reports.contrasts import Contrast, compare_arms, compared_arms, measures_of
 from llm_coop_envs.reports.data import Filed, episode_rows, file_tables, number_in
@@ -26,7 +26,7 @@ from llm_coop_envs.reports.played import PlayedCondition
 from llm_coop_envs.reports.run_sections import read_run
 from llm_coop_envs.reports.section import ScenarioSection
 from llm_coop_envs.runs.folder import Run
-from llm_coop_envs.statistics.comparison import Comparison, is_underpowered
+from llm_coop_envs.statistics.comparison import is_underpowered
 from llm_coop_envs.statistics.intervals import Interval
 from llm_coop_envs.studies.families import Primary
 from llm_coop_envs.util.checks import suggestion
@@ -216,21 +216,16 @@ def _comparison_rows(contrast: Contrast, family: Sequence[Contrast]) -> list[Tab
     arms = [Cell(text=title) for title in titles]
     is_hopeless = is_underpowered(family_tests(family))
 
-    def make_row(test: Comparison, name: str, definition: str, adjusted: float | None, finding: str) -> TableRow:
-        row = contrast_row(contrast, test, name, definition, adjusted)
+    def placed(row: TableRow, finding: str) -> TableRow:
         finding = "few" if is_hopeless and finding == "unclear" else finding
         return replace(row, cells=[*arms, *row.cells, Cell(text=_CALLED.get(finding, finding)) if finding else NOTHING])
 
     rows = [
-        make_row(test, test.measure, measure_definition(contrast, test), adjusted, finding)
+        placed(contrast_row(contrast, test, test.measure, measure_definition(contrast, test), adjusted), finding)
         for test, adjusted, finding in zip(contrast.comparisons, contrast.adjusted, contrast.findings(), strict=True)
         if test.interval is not None
     ]
-    return rows + [
-        make_row(test, f"{test.measure}, without flagged choices", "", None, "")
-        for test in contrast.without_flagged
-        if test.interval is not None
-    ]
+    return rows + [placed(row, "") for row in unflagged_rows(contrast)]
 
 
 def balance_table(sections: Sequence[ScenarioSection[Any]]) -> ReportTable:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic
 
 from llm_coop_envs.core.scenario import Scenario, resolve_range
 from llm_coop_envs.core.settings import plain
-from llm_coop_envs.render.charts.curves import MarkedLine, Panel
+from llm_coop_envs.render.charts.curves import Curve, MarkedLine, Panel
 from llm_coop_envs.render.charts.style import picture
 from llm_coop_envs.reports.page_parts import Cell, Excerpt, ReportTable, interval_cell
 from llm_coop_envs.reports.played import E, PlayedCondition, shorten, values_of
@@ -112,7 +112,10 @@ class ScenarioSection(ABC, Generic[E]):
 
     @abstractmethod
     def read(self, episode: EpisodeTables) -> E:
-        """Extract the data of an episode that figures and tables need."""
+        """Extract the data of an episode that figures and tables need.
+
+        Nothing is kept here: another process may read it, in a section of its own.
+        """
 
     @abstractmethod
     def intro(self) -> list[str]:
@@ -201,7 +204,7 @@ class ScenarioSection(ABC, Generic[E]):
     def flag_notes(self) -> list[str]:
         """Notes on what is left out: choices that the study forces, and in some rows and columns flagged ones."""
         is_forced = any(arm.condition.has_forced_choices for arm in self.conditions)
-        forced = [self.scenario.measured.forced] if is_forced else []
+        forced = [self.scenario.measured.forced_note] if is_forced else []
         flagged = [arm for arm in self.conditions if arm.flagged]
         if not flagged:
             return forced
@@ -222,8 +225,12 @@ def with_unflagged(conditions: Sequence[PlayedCondition[E]]) -> Iterator[PlayedC
             yield arm.unflagged
 
 
-def marked(panel: Panel, conditions: Sequence[PlayedCondition[Any]]) -> Panel:
-    """Add vertical lines to a panel over rounds, where scheduled changes of the arms begin or end."""
+def marked(panel: Panel, conditions: Sequence[PlayedCondition[Any]], *, named: bool = True) -> Panel:
+    """Add vertical lines to a panel over rounds, where scheduled changes of the arms begin or end.
+
+    Where an arm's changes force choices, its curves have open circles: measures leave these out, and pictures show
+    them, because others meet with them and answer. Small panels have no room for the lines' names.
+    """
     lines: dict[int, list[str]] = {}
     for arm in conditions:
         for when, change in arm.condition.schedule:
@@ -234,20 +241,35 @@ def marked(panel: Panel, conditions: Sequence[PlayedCondition[Any]]) -> Panel:
     rounds = [x for curve in panel.curves for x in curve.x] + [x for dots in panel.dots for x in dots.x]
     return replace(
         panel,
+        curves=[_circled(curve, conditions) for curve in panel.curves],
         marks=[
-            MarkedLine(at=number - 0.5, label="\n".join([*labels[:MARKS], *(["..."] if len(labels) > MARKS else [])]))
+            MarkedLine(
+                at=number - 0.5,
+                label="\n".join([*labels[:MARKS], *(["..."] if len(labels) > MARKS else [])]) if named else "",
+            )
             for number, labels in sorted(lines.items())
             if rounds and min(rounds) < number <= max(rounds)
         ],
     )
 
 
+def _circled(curve: Curve, conditions: Sequence[PlayedCondition[Any]]) -> Curve:
+    """A curve of one of some arms, with circles where that arm's choices are forced."""
+    if curve.published or curve.thin:
+        return curve
+    arms = [arm.condition for arm in conditions if len(conditions) == 1 or arm.color == curve.color]
+    return replace(curve, hollow=[x for x in curve.x if any(arm.forces_in(int(x)) for arm in arms)])
+
+
 def marks_text(conditions: Iterable[PlayedCondition[Any]]) -> str:
-    """The meaning of the vertical lines of `marked`, for a caption; empty if nothing changes."""
+    """The meaning of the vertical lines and circles of `marked`, for a caption; empty if nothing changes."""
+    conditions = list(conditions)
     changes = [
         f"'{arm.condition.title}': {change} {when}" for arm in conditions for when, change in arm.condition.schedule
     ]
-    return f" Vertical lines: where something changes ({'; '.join(changes)})." if changes else ""
+    forced = any(arm.condition.has_forced_choices for arm in conditions)
+    circles = " Open circles: rounds in which somebody's choice is forced." if forced else ""
+    return f" Vertical lines: where something changes ({'; '.join(changes)}).{circles}" if changes else ""
 
 
 def comparable(condition: Condition, *published: Mapping[str, Any]) -> bool:

@@ -217,7 +217,7 @@ def episode_randomness(study_seed: int, streams: str, seed: int) -> np.random.Se
 
 def is_episode(header: Any, events: list[Any]) -> bool:
     """Whether records are a whole episode."""
-    if not isinstance(header, dict) or not events or not all(isinstance(event, dict) for event in events):
+    if not isinstance(header, dict) or not events or {*map(type, events)} != {dict}:
         return False
     if not isinstance(header.get("policies"), dict) or not isinstance(header.get("program", {}), dict):
         return False

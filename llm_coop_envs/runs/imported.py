@@ -22,13 +22,15 @@ from llm_coop_envs.mechanisms.settings import NONE, read_mechanism
 from llm_coop_envs.policies.branching import submitted_steps
 from llm_coop_envs.policies.kinds import RECORDED
 from llm_coop_envs.runs.episode import PlayedEpisode
-from llm_coop_envs.runs.folder import Run, make_run
+from llm_coop_envs.runs.folder import MAX_NAME, Run, make_run
 from llm_coop_envs.runs.tables import write_tables
+from llm_coop_envs.storage.manifest import is_file_name
 from llm_coop_envs.storage.parquet import need_arrow
 from llm_coop_envs.studies.conditions import Condition, Player
 from llm_coop_envs.studies.study import Study
 from llm_coop_envs.util.checks import suggestion
 from llm_coop_envs.util.foreign import ForeignFolder, commit_of
+from llm_coop_envs.util.opening import DAMAGED
 from llm_coop_envs.util.references import load
 
 _LONGEST_NAME = 200
@@ -166,8 +168,20 @@ def import_records(form: str, source: Path, folder: Path, *, commit: str = "", c
     need_arrow()
     scenario, importer = find_importer(form)
     foreign = ForeignFolder(source, form)
-    records = importer(foreign)
-    episodes = list(records.episodes)
+    try:
+        records = importer(foreign)
+        episodes = list(records.episodes)
+    except DAMAGED as error:
+        raise foreign.refuse(".", f"holds what cannot be read ({type(error).__name__}: {str(error)[:200]})") from error
+    for name in {arm.name for arm in records.arms}:
+        if not is_file_name(name) or "/" in name or len(name) > MAX_NAME:
+            raise foreign.refuse(".", f"has an arm that cannot be called {name[:80]!r}")
+    if not episodes:
+        raise foreign.refuse(".", "holds no episode")
+    for episode in episodes:
+        pay = (number for step in episode.steps for number in (*(step.paid or ()), *(step.besides or ())))
+        if not all(map(math.isfinite, pay)):
+            raise foreign.refuse(episode.origin, "has a payment that is no finite number")
     commit = commit or commit_of(source) or "unknown"
     mark = {"format": form, "by": records.by, "of": source.resolve().name, "commit": commit, "files": foreign.files}
     study = _study(f"{form}_{source.resolve().name}", scenario, records, episodes, mark)
@@ -182,7 +196,11 @@ def import_records(form: str, source: Path, folder: Path, *, commit: str = "", c
             plays[episode.condition] = [a + b for a, b in zip(plays[episode.condition], played[1], strict=True)]
         files = {**run.manifest["files"], **files}
         run.change(finished=len(episodes), imported={**mark, "plays": plays}, files=files)
-        run.change(files={**files, **run.fingerprints(*write_tables(run))})
+        try:
+            tables = write_tables(run)
+        except ArithmeticError as error:
+            raise foreign.refuse(".", f"holds numbers that cannot be counted with ({error})") from error
+        run.change(files={**files, **run.fingerprints(*tables)})
     return Imported(run=run, notes=records.notes, plays=plays)
 
 
@@ -241,8 +259,12 @@ def _play(
     """An episode's events by our rules, and how many of its payments these explain."""
     try:
         events, rewards = play_moves(condition, episode.seed, [step.actions for step in episode.steps], episode.options)
-    except LlmCoopError as error:
+    except (LlmCoopError, *DAMAGED) as error:
         raise foreign.refuse(episode.origin, f"cannot be played by our rules ({error})") from error
+    changed = next((event for event in events if event.get("flags")), None)
+    if changed:
+        what = f"{changed['agent']} in round {changed['round']}: {', '.join(changed['flags'])}"
+        raise foreign.refuse(episode.origin, f"has a move that our rules do not take as it is ({what})")
     agents = events[0]["agents"]
     if set(agents) != set(episode.players):
         raise foreign.refuse(episode.origin, f"has {len(episode.players)} players, not {len(agents)}")

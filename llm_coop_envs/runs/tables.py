@@ -17,6 +17,7 @@ from llm_coop_envs.measures.process import process_measures
 from llm_coop_envs.measures.topics import topic_rounds
 from llm_coop_envs.mechanisms.measures import mechanism_measures
 from llm_coop_envs.runs.folder import Run
+from llm_coop_envs.runs.reading import Episodes, read_portions
 from llm_coop_envs.storage.parquet import need_arrow, write_table
 from llm_coop_envs.studies.conditions import Condition
 from llm_coop_envs.treatments.regulation_measures import regulation_measures
@@ -235,26 +236,63 @@ def make_tables(run: Run) -> dict[Path, pa.Table]:
         RunError: an episode is damaged.
     """
     parts: dict[str, list[pa.Table]] = {EPISODES: [], MESSAGES: [_no_messages()]}
-    unflagged: list[pa.Table] = []
-    for episode in read_episodes(run):
-        _append_rows(parts[EPISODES], [episode.metrics])
+    is_flagged = False
+    for tables, has_flagged in read_portions(run, _portion_tables):
+        is_flagged |= has_flagged
+        for name, table in tables.items():
+            parts.setdefault(name, []).append(table)
+    if not is_flagged:
+        parts.pop(UNFLAGGED, None)
+    # The bytes of a file depend on how its table is divided, which must not depend on the number of processes.
+    return {
+        run.folder / f"{name}.parquet": _concatenate(tables).combine_chunks()
+        for name, tables in parts.items()
+        if tables
+    }
+
+
+def _portion_tables(run: Run, episodes: Episodes) -> tuple[dict[str, pa.Table], bool]:
+    """The tables of some episodes by name, among them those without flagged choices, and whether there are any such."""
+    parts: defaultdict[str, _Growing] = defaultdict(_Growing)
+    is_flagged = False
+    for episode in (read_episode(run, condition, seed) for condition, seed in episodes):
+        parts[EPISODES].add([episode.metrics])
         unflagged_episode = without_flagged(episode)
         if unflagged_episode is not None:
-            _append_rows(unflagged, [unflagged_episode.metrics])
-        if unflagged_episode is not episode:
-            parts[UNFLAGGED] = unflagged
-        _append_rows(parts[MESSAGES], episode.messages)
-        _append_rows(parts.setdefault(ANSWERS, []), episode.answers)
-        _append_rows(parts.setdefault(f"{ROUNDS}_{episode.condition.scenario}", []), episode.rounds)
-    return {run.folder / f"{name}.parquet": _concatenate(tables) for name, tables in parts.items() if tables}
+            parts[UNFLAGGED].add([unflagged_episode.metrics])
+        is_flagged |= unflagged_episode is not episode
+        parts[MESSAGES].add(episode.messages)
+        parts[ANSWERS].add(episode.answers)
+        parts[f"{ROUNDS}_{episode.condition.scenario}"].add(episode.rounds)
+    tables = {name: growing.tables() for name, growing in parts.items()}
+    return {name: _concatenate(own).combine_chunks() for name, own in tables.items() if own}, is_flagged
 
 
-def _append_rows(tables: list[pa.Table], rows: Sequence[Row]) -> None:
-    """Add a table of some rows, if there are any; a thousand small ones are made one, which takes a fiftieth."""
-    if rows:
-        tables.append(as_table(rows))
-    if len(tables) == _MANY:
-        tables[:] = [_concatenate(tables).combine_chunks()]
+class _Growing:
+    """A table that rows are added to: a thousand are made columns at once, which takes a tenth of one by one."""
+
+    def __init__(self) -> None:
+        self._rows: list[Row] = []
+        self._tables: list[pa.Table] = []
+
+    def add(self, rows: Sequence[Row]) -> None:
+        self._rows += rows
+        if len(self._rows) >= _MANY:
+            self._flush()
+
+    def tables(self) -> list[pa.Table]:
+        """The rows as tables, which have the columns and types that each happens to need."""
+        self._flush()
+        return self._tables
+
+    def _flush(self) -> None:
+        import pyarrow as pa
+
+        try:
+            self._tables += [as_table(self._rows)] if self._rows else []
+        except pa.ArrowException:  # such as lists of integers in one row, and of decimals in another
+            self._tables += [as_table([row]) for row in self._rows]
+        self._rows = []
 
 
 def _concatenate(tables: Sequence[pa.Table]) -> pa.Table:

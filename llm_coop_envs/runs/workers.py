@@ -220,10 +220,3 @@ def _play_one(loop: asyncio.AbstractEventLoop, run: Run, task: Task, steering: S
             raise
         return Failed(task=task, sentence=record_failure(run, condition, seed, error))
     return Finished(task=task, seconds=time.perf_counter() - started, files=files)
-
-
-def usable_cores() -> int:
-    """The number of cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

@@ -86,7 +86,8 @@ class RunFolder:
         folder = Path(folder)
         path = folder / MANIFEST
         if not path.is_file():
-            raise RunError(f"{folder}: is no run folder (there is no {MANIFEST} in it); give the folder of a run")
+            why = f"there is no {MANIFEST} in it" if folder.exists() else "it does not exist"
+            raise RunError(f"{folder}: is no run folder ({why}); give the folder of a run")
         try:
             manifest = read_json(path, lambda reason: f"{path}: cannot be read ({reason}); {cls.cure}")
         except RunError as error:

@@ -196,6 +196,10 @@ class Condition:
         """Whether its changes force somebody's choices."""
         return any(change.policy == FORCED for change in self.changes)
 
+    def forces_in(self, number: int) -> bool:
+        """Whether its changes force somebody's choices in a round."""
+        return any(change.policy == FORCED and change.when.holds(number) for change in self.changes)
+
     @property
     def change_descriptions(self) -> list[str]:
         """The changes in play in words, such as `delivery = "shuffle" from round 3 on`."""

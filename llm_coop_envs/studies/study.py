@@ -44,12 +44,15 @@ from pathlib import Path
 from typing import Any
 
 from llm_coop_envs.core.settings import plain
-from llm_coop_envs.errors import MissingExtra, StudyError
+from llm_coop_envs.errors import MissingExtra, SettingsError, StudyError
+from llm_coop_envs.policies import scripted
+from llm_coop_envs.policies.scripted.regulators import Rule
 from llm_coop_envs.storage.folder import digest_of
-from llm_coop_envs.studies.conditions import Condition, Player
+from llm_coop_envs.studies.conditions import Condition, Player, seat_matches
 from llm_coop_envs.studies.families import Primary, comparisons, read_primary
 from llm_coop_envs.studies.players import asks_a_model, check_policy, may_learn
 from llm_coop_envs.studies.study_file import MAX_SEED, check_measures, read_conditions
+from llm_coop_envs.treatments.regulator import SEAT
 from llm_coop_envs.util.checks import suggestion
 from llm_coop_envs.util.extras import need_all
 from llm_coop_envs.util.paths import StrPath
@@ -183,11 +186,14 @@ def parse_study(text: str, source: str, seed: int | None = None) -> Study:
 
 
 def check_players(study: Study) -> None:
-    """Check that everything that the players need is installed, before anything is written.
+    """Check that everything that the players need is installed and allowed, before anything is written.
 
     Raises:
-        MissingExtra: something is not.
+        MissingExtra: something is not installed.
+        StudyError: a scripted regulator lacks the power for what it does.
     """
+    for condition in study.conditions:
+        _check_regulator(condition)
     need_all(
         *(
             partial(_check_player, condition, player)
@@ -196,6 +202,22 @@ def check_players(study: Study) -> None:
             if may_learn(player.policy)
         )
     )
+
+
+def _check_regulator(condition: Condition) -> None:
+    """Check that a scripted regulator may do what its rule does."""
+    seat = condition.settings.get("regulator")
+    if not seat:
+        return
+    for player in next((players for pattern, players in condition.seats if seat_matches(pattern, SEAT)), ()):
+        if not player.policy.startswith(f"{scripted.REGULATOR}/"):
+            continue
+        rule = scripted.make(player.policy, **player.options)
+        try:
+            if isinstance(rule, Rule):
+                rule.check_powers(seat["powers"], seat["orders"])
+        except SettingsError as error:
+            raise StudyError(f"condition '{condition.name}': {player.policy} in the seat '{SEAT}': {error}") from error
 
 
 def _check_player(condition: Condition, player: Player) -> None:

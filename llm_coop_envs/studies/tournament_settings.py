@@ -48,6 +48,9 @@ class TournamentSettings(Settings):
             raise SettingsError("policies", list(self.policies), "must be texts")
         if len(self.policies) < 2 or len(set(self.policies)) < len(self.policies):
             raise SettingsError("policies", list(self.policies), "must be two or more, no two alike")
+        if len(self.policies) ** 2 > MOST_LINE_UPS:
+            reason = f"make more than the {MOST_LINE_UPS:,} line-ups that a tournament has at most"
+            raise SettingsError("policies", len(self.policies), reason)
         shares: Any = self.start
         if shares and (
             len(shares) != len(self.policies)

@@ -65,3 +65,10 @@ def forget_safe_path() -> None:
     """Let processes that a spawned process starts, such as a policy's own, be what they would be without us."""
     if os.environ.get(_VARIABLE) == _OURS:
         del os.environ[_VARIABLE]
+
+
+def usable_cores() -> int:
+    """The number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

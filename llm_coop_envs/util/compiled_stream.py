@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from llm_coop_envs.util.compiling import compiled_in_place
-from llm_coop_envs.util.many_streams import generator_states
+from llm_coop_envs.util.many_streams import MULTIPLIER, generator_states
 
 WORDS = 5
 
-_MULTIPLIER_HIGH, _MULTIPLIER_LOW = np.uint64(2549297995355413924), np.uint64(4865540595714422341)
+_MULTIPLIER_HIGH, _MULTIPLIER_LOW = MULTIPLIER
 _LOW, _1, _11, _32, _58, _63 = (np.uint64(k) for k in (0xFFFFFFFF, 1, 11, 32, 58, 63))
 _KEPT = np.uint64(1 << 32)
 

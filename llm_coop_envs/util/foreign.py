@@ -13,7 +13,7 @@ from typing import Any
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.util.opening import DAMAGED, parse_json, read_file
 from llm_coop_envs.util.paths import StrPath
-from llm_coop_envs.util.shapes import check_shape
+from llm_coop_envs.util.shapes import check_shape, cut_to
 
 #: The most files of one name that are looked for, and the most bytes that are read of all files together.
 MOST_FILES, MOST_BYTES = 20_000, 1 << 31
@@ -49,7 +49,10 @@ class ForeignFolder:
         Raises:
             RunError: there is none, or too many.
         """
-        found = sorted(self._walk(pattern))
+        try:
+            found = sorted(self._walk(pattern))
+        except RecursionError as error:
+            raise RunError(f"{self.folder}: has folders in folders in folders, too many; give a part of it") from error
         if not found:
             raise RunError(f"{self.folder}: holds no {pattern}; give the folder that {self.writer} wrote")
         return found
@@ -61,7 +64,12 @@ class ForeignFolder:
                 count += 1
                 if count > MOST_FILES:
                     raise RunError(f"{self.folder}: holds more than {MOST_FILES:,} {pattern}; give a part of it")
-                yield Path(parent, name).relative_to(self.folder).as_posix()
+                path = Path(parent, name).relative_to(self.folder).as_posix()
+                try:
+                    path.encode()
+                except UnicodeEncodeError as error:
+                    raise RunError(f"{self.folder}: the name of {path!r} is no text; rename it") from error
+                yield path
 
     def json(self, name: str, shape: Any) -> Any:
         """A file of JSON of this shape (`util.shapes`).
@@ -80,8 +88,11 @@ class ForeignFolder:
         lines = self._read(name).splitlines()
         return [self._parse(f"{name}, line {number}", line, shape) for number, line in enumerate(lines, 1) if line]
 
-    def check(self, name: str, data: Any, shape: Any) -> None:
+    def check(self, name: str, data: Any, shape: Any) -> Any:
         """Check the shape of a part of what was read from a file.
+
+        Returns:
+            What the shape names of it: the rest takes memory.
 
         Raises:
             RunError: it is another one.
@@ -90,6 +101,7 @@ class ForeignFolder:
             check_shape(data, shape)
         except ValueError as error:
             raise self.refuse(name, f"is of another form ({error})") from error
+        return cut_to(data, shape)
 
     def refuse(self, place: str, reason: str) -> RunError:
         """An error that names a place in the folder and what is wrong there."""
@@ -114,7 +126,9 @@ class ForeignFolder:
             data = parse_json(content)
             check_shape(data, shape)
         except DAMAGED as error:
-            raise self.refuse(place, f"is of another form ({' '.join(str(error).split())[:200]})") from error
+            raise self.refuse(
+                place, f"is of another form ({' '.join(str(error).split())[:200] or 'too large'})"
+            ) from error
         return data
 
 

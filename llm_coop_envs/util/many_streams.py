@@ -25,7 +25,8 @@ _POOL = 4
 _INIT_A, _MULT_A, _INIT_B, _MULT_B = 0x43B0D7E5, 0x931E8875, 0x8B51F9DD, 0x58F38DED
 _MIX_L, _MIX_R = np.uint32(0xCA01F9DD), np.uint32(0x4973F715)
 _HALF = np.uint32(16)
-_MULTIPLIER = np.uint64(2549297995355413924), np.uint64(4865540595714422341)
+#: PCG64's, its high and its low half.
+MULTIPLIER = np.uint64(2549297995355413924), np.uint64(4865540595714422341)
 _LOW, _32, _63 = np.uint64(0xFFFFFFFF), np.uint64(32), np.uint64(63)
 
 
@@ -160,7 +161,7 @@ def _sum(one: Wide, other: Wide) -> Wide:
 
 def _advance(state: Wide, step: Wide) -> Wide:
     """One step of the congruential generator: state x multiplier + step."""
-    (high, low), (multiplier_high, multiplier_low) = state, _MULTIPLIER
+    (high, low), (multiplier_high, multiplier_low) = state, MULTIPLIER
     a, b, c, d = low >> _32, low & _LOW, multiplier_low >> _32, multiplier_low & _LOW
     middle = (b * d >> _32) + (a * d & _LOW) + (b * c & _LOW)
     carried = a * c + (a * d >> _32) + (b * c >> _32) + (middle >> _32)

@@ -30,7 +30,10 @@ def unpack_value(data: Any) -> Any:
     if not isinstance(data, dict):
         return data
     if "dtype" in data:
-        return np.array(data["values"], dtype=data["dtype"])
+        kind = np.dtype(data["dtype"])
+        if kind.kind not in "biuf":  # such as texts of a gigabyte each
+            raise ValueError(f"{kind} is no kind of array that is saved")
+        return np.array(data["values"], dtype=kind)
     if "tuple" in data:
         return tuple([unpack_value(item) for item in data["tuple"]])
     if "dict" in data:

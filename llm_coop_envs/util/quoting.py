@@ -14,7 +14,7 @@ _LINE_BREAKER = re.compile(f"[{_BREAKERS}]")
 # Everything that a terminal acts on instead of showing it: control characters, directions, private characters.
 _ACTING = frozenset({"Cc", "Cf", "Cs", "Co", "Zl", "Zp"})
 # What spreadsheets begin a formula with, also in the wide forms of Chinese and Japanese.
-_FORMULA = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
+FORMULA = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 # What reports write of numbers: '-86 to 170'.
 _NUMBERS = re.compile(rf"{_NUMBER.pattern}( to {_NUMBER.pattern}| ?%)?")
@@ -51,13 +51,15 @@ def to_stderr(sentence: str) -> None:
 def table_cell(value: Any) -> Any:
     """A value for a CSV file; a text that a spreadsheet would take for a formula begins with an apostrophe.
 
-    Numbers stay as they are, also in texts such as `-86 to 170`. Yes and no are `TRUE` and `FALSE`, as R writes them.
+    Numbers stay as they are, also in texts such as `-86 to 170`. A zero byte becomes the replacement character. Yes
+    and no are `TRUE` and `FALSE`, as R writes them.
     """
     if isinstance(value, bool):
         return str(value).upper()
-    if not isinstance(value, str) or not value.startswith(_FORMULA) or _NUMBERS.fullmatch(value):
+    if not isinstance(value, str):
         return value
-    return f"'{value}"
+    value = value.replace("\0", "\ufffd")  # Python 3.10 cannot write a zero byte to CSV, and R reads no further
+    return f"'{value}" if value.startswith(FORMULA) and not _NUMBERS.fullmatch(value) else value
 
 
 def markdown_text(text: str) -> str:

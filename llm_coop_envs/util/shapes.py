@@ -43,3 +43,17 @@ def _check_type(data: Any, kinds: Any, field: str) -> None:
     if not isinstance(data, kinds) or (isinstance(data, bool) and bool not in kinds):
         names = " or ".join("nothing" if kind is type(None) else kind.__name__ for kind in kinds)
         raise ValueError(f"{field or 'it'} must be of type {names}, not {type(data).__name__}")
+
+
+def cut_to(data: Any, shape: Any) -> Any:
+    """What a shape names of data that have it."""
+    if isinstance(shape, list):
+        return [cut_to(item, shape[0]) for item in data]
+    if not isinstance(shape, Mapping):
+        return data
+    below = {str(name).removesuffix("?"): kept for name, kept in shape.items() if name is not ...}
+    return {
+        name: cut_to(value, below.get(name, shape.get(...)))
+        for name, value in data.items()
+        if name in below or ... in shape
+    }

@@ -25,6 +25,7 @@ from llm_coop_envs.errors import ActionError, ResetNeeded, SettingsError, Snapsh
 from llm_coop_envs.util.checks import require_int
 from llm_coop_envs.util.draws import episode_seed
 from llm_coop_envs.util.many_streams import episode_seeds
+from llm_coop_envs.util.opening import DAMAGED
 from llm_coop_envs.util.packing import pack_value, unpack_value
 from llm_coop_envs.wrappers.numeric import numeric_names
 
@@ -288,15 +289,31 @@ class BatchEnv(ABC):
         """Go on from the state of `get_state`.
 
         Raises:
-            SnapshotError: it is that of another batch.
+            SnapshotError: it is that of another batch, or is damaged.
+        """
+        for name, value in self._read_state(state).items():
+            setattr(self, name, value)
+
+    def _read_state(self, state: Mapping[str, Any]) -> dict[str, Any]:
+        """The attributes that a state keeps.
+
+        Raises:
+            SnapshotError: it is that of another batch, or is damaged.
         """
         if not isinstance(state, Mapping) or not state.keys() >= set(self._all_kept):
             raise SnapshotError(f"the state is none of a batch; it has {', '.join(self._all_kept)}")
-        values = {name: unpack_value(state[name]) for name in self._all_kept}
-        if np.shape(values["observations"]) != (*self._shape, len(self.feature_names)):
-            raise SnapshotError("the state belongs to another batch: it has other copies, agents or features")
-        for name, value in values.items():
-            setattr(self, name, value)
+        try:
+            values = {name: unpack_value(state[name]) for name in self._all_kept}
+            if values["_seed"] is None:
+                raise ValueError("it has no seed")
+            values["_seed"] = self._read_seed(values["_seed"])
+        except DAMAGED as error:
+            raise SnapshotError(f"the state is damaged ({error})") from error
+        for name in values.keys() - {"_seed"}:
+            kept, value = getattr(self, name), values[name]
+            if not isinstance(value, np.ndarray) or (value.dtype, value.shape) != (kept.dtype, kept.shape):
+                raise SnapshotError("the state belongs to another batch: it has other copies, agents or features")
+        return values
 
     @property
     def _all_kept(self) -> tuple[str, ...]:

@@ -39,13 +39,21 @@ class Rule(ScriptedPolicy):
             SettingsError: its seat is not the regulator's, or the regulator lacks the power for its action or order.
         """
         super().begin(episode)
-        powers = episode.settings.regulator
-        if episode.seats != (SEAT,) or powers is None:
+        seat = episode.settings.regulator
+        if episode.seats != (SEAT,) or seat is None:
             raise SettingsError("policy", "regulator/...", "plays the seat 'regulator_0' and no other")
-        if self._action and self._action not in powers.powers:
-            raise SettingsError("action", self._action, f"is no power of this regulator: {', '.join(powers.powers)}")
-        if self._order and self._order not in powers.orders:
-            raise SettingsError("order", self._order, f"is no order of this regulator: {', '.join(powers.orders)}")
+        self.check_powers(seat.powers, seat.orders)
+
+    def check_powers(self, powers: Sequence[str], orders: Sequence[str]) -> None:
+        """Check that a regulator with these powers and orders can do what the rule does.
+
+        Raises:
+            SettingsError: it lacks the power for its action or order.
+        """
+        if self._action and self._action not in powers:
+            raise SettingsError("action", self._action, f"is no power of this regulator: {', '.join(powers)}")
+        if self._order and self._order not in orders:
+            raise SettingsError("order", self._order, f"is no order of this regulator: {', '.join(orders)}")
 
     def decide(self, request: Request) -> Action:
         """The action, or the order; choice 0 allows, or orders nothing."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -13,6 +15,8 @@ from llm_coop_envs.render.charts.style import (
     BLUE,
     FAINT,
     INK,
+    NOTE,
+    any_letters,
     draw_colour_bar,
     new_figure,
     note_plotted,
@@ -24,6 +28,8 @@ from llm_coop_envs.render.charts.style import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.legend import Legend
+    from matplotlib.text import Text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +49,8 @@ class Curve:
         marked: draw a marker at each point.
         whiskers: draw the band as a whisker at each point, for few points; of a thin curve the points alone.
         shift: how far to move it along x, so that whiskers do not cover each other.
+        series: its name among the numbers of the figure, if its label is not that.
+        hollow: where on x an open circle says that something else holds there than on the rest of it.
     """
 
     label: str
@@ -57,6 +65,8 @@ class Curve:
     marked: bool = False
     whiskers: bool = False
     shift: float = 0.0
+    series: str = ""
+    hollow: Sequence[float] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,6 +96,7 @@ class Dots:
         alpha: 0 (invisible) to 1.
         values: a number for each point, shown by its colour; `None` to use `color`.
         scale: the ends of the colour scale; `None` for the smallest and the largest value.
+        series: their name among the numbers of the figure, if their label is not that.
     """
 
     label: str
@@ -97,6 +108,7 @@ class Dots:
     alpha: float = 1.0
     values: Sequence[float] | None = None
     scale: tuple[float, float] | None = None
+    series: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,6 +182,10 @@ Rows = Sequence[Sequence[Panel | None]]
 _PANELS: WeakKeyDictionary[Figure, Rows] = WeakKeyDictionary()
 #: The lowest panel of a journal's column, and the narrowest column of a legend, in inches.
 _LOWEST, _LEGEND_COLUMN = 1.5, 1.6
+#: How far texts are shrunk at most.
+_SMALLEST_TYPE = 0.7
+#: More open circles on a curve hide it.
+_MOST_CIRCLES = 25
 #: The smallest area of a dot in a legend, in square points.
 _LEGEND_DOT = 16.0
 
@@ -242,9 +258,55 @@ def draw_panels(
             for handle in legend.legend_handles:  # a small dot shows no colour
                 if isinstance(handle, PathCollection):
                     handle.set_sizes([max(_LEGEND_DOT, size) for size in handle.get_sizes()])
+        with any_letters():
+            _fit_texts(figure, grid, legend if names else None)
     note_plotted(figure, (row for panel in panels for row in _rows(panel)))
     _PANELS[figure] = rows
     return figure
+
+
+def _fit_texts(figure: Figure, grid: Any, legend: Legend | None) -> None:
+    """Shrink what does not fit where it stands: names below an axis, notes above panels, and the legend."""
+    figure.draw_without_rendering()
+    canvas: Any = figure.canvas
+    renderer, across = canvas.get_renderer(), figure.bbox.width
+
+    def width(text: Text) -> float:
+        return float(text.get_window_extent(renderer).width)
+
+    for axes in grid.flat:
+        labels = [label for label in axes.get_xticklabels() if label.get_text()]
+        places = [label.get_transform().transform(label.get_position())[0] for label in labels]
+        widths = [width(label) for label in labels]
+        gaps = [abs(second - first) for first, second in pairwise(places)]
+        _shrink(labels, [1.94 * gap / sum(pair) for gap, pair in zip(gaps, pairwise(widths), strict=True)])
+    lefts = {axes: axes.yaxis.get_tightbbox(renderer) for axes in grid.flat if axes.axison}
+    starts = [axes.bbox.x0 if box is None else box.x0 for axes, box in lefts.items()]
+    notes = [(axes, text) for axes in lefts for text in axes.texts if text.get_gid() == NOTE]
+    room = min(
+        (min((x for x in starts if x > axes.bbox.x1), default=across) - axes.bbox.x0 for axes, _ in notes), default=0.0
+    )
+    for _, note in notes:
+        _shrink([note], [room / width(note)])
+        while width(note) > room and len(note.get_text()) > 2:
+            note.set_text(note.get_text()[:-2] + "\N{HORIZONTAL ELLIPSIS}")
+    if legend is not None:
+        names = legend.get_texts()
+        _shrink(names, [0.98 * across / legend.get_window_extent(renderer).width])
+        widest = max(map(width, names))
+        room = 0.97 * across - (legend.get_window_extent(renderer).width - widest)
+        if widest > room:
+            letters = max(len(line) for name in names for line in name.get_text().split("\n"))
+            for name in names:
+                name.set_text(textwrap.fill(name.get_text(), max(12, int(letters * room / widest))))
+
+
+def _shrink(texts: Sequence[Text], room: Sequence[float]) -> None:
+    """Make texts smaller if there is room for less than their size, told as shares of it."""
+    share = max(_SMALLEST_TYPE, min(room, default=1.0))
+    if share < 1:
+        for text in texts:
+            text.set_fontsize(share * float(text.get_fontsize()))
 
 
 def panels_of(figure: Figure) -> Rows:
@@ -257,11 +319,11 @@ def _rows(panel: Panel) -> Iterator[dict[str, Any]]:
     panel_name = {"panel": panel.name or ", ".join(filter(None, (panel.title, panel.note)))}
     for number, curve in enumerate(panel.curves, 1):
         kind = "published curve" if curve.published else "thin curve" if curve.thin else "curve"
-        about = {**panel_name, "kind": kind, "series": curve.label or f"curve {number}"}
+        about = {**panel_name, "kind": kind, "series": curve.series or curve.label or f"curve {number}"}
         columns = {"x": curve.x, "y": curve.y, "low": curve.low, "high": curve.high}
         yield from _columns(about, columns)
     for number, dots in enumerate(panel.dots, 1):
-        about = {**panel_name, "kind": "dot", "series": dots.label or f"dots {number}"}
+        about = {**panel_name, "kind": "dot", "series": dots.series or dots.label or f"dots {number}"}
         yield from _columns(about, {"x": dots.x, "y": dots.y, "value": dots.values})
     for level in panel.levels:
         yield {**panel_name, "kind": "horizontal line", "series": level.label, "y": level.value}
@@ -301,7 +363,10 @@ def fill(axes: Axes, panel: Panel) -> None:
         _draw_mark(axes, mark)
     set_titles(axes, panel.title, panel.note)
     set_labels(axes, panel.x_label, panel.y_label)
-    places = {float(x) for drawn in (panel.curves, panel.dots) for series in drawn for x in series.x}
+    series = [
+        (x, y) for drawn in (panel.curves, panel.dots) for one in drawn for x, y in zip(one.x, one.y, strict=True)
+    ]
+    places = {float(x) for x, y in series if math.isfinite(y)}
     if panel.x_ticks is not None:
         axes.set_xticks(list(panel.x_ticks), panel.tick_labels)
     elif all(x.is_integer() for x in places):
@@ -338,15 +403,17 @@ def _draw_levels(axes: Axes, levels: Sequence[Level]) -> None:
 
 
 def _draw_mark(axes: Axes, mark: MarkedLine) -> None:
-    """Draw a vertical line with its label."""
+    """Draw a vertical line with its label, left of it where there is room."""
+    low, high = axes.get_xlim()
+    is_left = mark.at - low > 0.12 * (high - low)
     axes.axvline(mark.at, color=INK, linewidth=1.0, linestyle=(0, (6, 2, 1, 2)), zorder=2.8)
     axes.annotate(
         mark.label,
         (mark.at, 1.0),
         xycoords=("data", "axes fraction"),
-        xytext=(-2, -3),
+        xytext=(-2 if is_left else 2, -3),
         textcoords="offset points",
-        ha="right",
+        ha="right" if is_left else "left",
         va="top",
         rotation=90,
         fontsize=points(8),
@@ -358,7 +425,9 @@ def _draw_mark(axes: Axes, mark: MarkedLine) -> None:
 
 def _draw(axes: Axes, curve: Curve, *, covers: bool = False) -> None:
     x = [value + curve.shift for value in curve.x]
-    is_marked = curve.marked or len(x) == 1  # a line of one point is invisible
+    alone = _lonely(curve.y)
+    is_marked = curve.marked or bool(alone)
+    every = None if curve.marked else alone
     line: dict[str, Any] = {"color": curve.color, "label": curve.label or "_nolegend_"}
     if curve.low is not None and curve.high is not None:
         if curve.whiskers:
@@ -384,13 +453,29 @@ def _draw(axes: Axes, curve: Curve, *, covers: bool = False) -> None:
         }
         axes.plot(x, curve.y, linestyle=(0, (4, 2)), linewidth=points(1.4), zorder=2.5, **marker, **line)
     elif curve.thin:
-        marker = {"marker": curve.marker, "markersize": points(3.0), "markeredgewidth": 0.0} if is_marked else {}
+        marker = (
+            {"marker": curve.marker, "markersize": points(3.0), "markeredgewidth": 0.0, "markevery": every}
+            if is_marked
+            else {}
+        )
         width = 0.0 if curve.whiskers else 0.7
         axes.plot(x, curve.y, linewidth=width, alpha=0.35, zorder=2, **marker, **line)
     else:
-        marker = {"marker": curve.marker, "markersize": points(4.5)} if is_marked else {}
+        marker = {"marker": curve.marker, "markersize": points(4.5), "markevery": every} if is_marked else {}
         style = (0, (3, 3)) if covers else "-"
         axes.plot(x, curve.y, linestyle=style, linewidth=points(1.9), zorder=3, **marker, **line)
+    circled = [(at, y) for at, place, y in zip(x, curve.x, curve.y, strict=True) if place in curve.hollow]
+    if circled:
+        circled = circled[:: math.ceil(len(circled) / _MOST_CIRCLES)]
+        look: dict[str, Any] = {"facecolors": "white", "edgecolors": curve.color, "linewidths": points(1.2)}
+        places, heights = zip(*circled, strict=True)
+        axes.scatter(places, heights, s=points(4.5) ** 2, zorder=3.2, **look)
+
+
+def _lonely(values: Sequence[float]) -> list[int]:
+    """Where points have no neighbour, so that no line shows them."""
+    is_there = [False, *(math.isfinite(value) for value in values), False]
+    return [k for k in range(len(values)) if is_there[k + 1] and not is_there[k] and not is_there[k + 2]]
 
 
 def _scatter(axes: Axes, dots: Dots) -> None:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Iterable
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -26,6 +26,8 @@ PALETTE = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY)
 MORE = ("#332288", "#882255", "#999933", "#44aa99", "#661100", "#8c8c8c")
 INK, FAINT, GRID, PUBLISHED = "#22272e", "#6b7280", "#e3e6ea", "#4b5563"
 DPI = 200
+NOTE = "note"
+"""By what the line below a panel's title is found again."""
 
 #: The columns of the numbers in a figure, and their meanings.
 PLOTTED = {
@@ -123,7 +125,7 @@ def set_titles(axes: Axes, title: str, note: str) -> None:
     title, note = wrap_to(title, width, 11.5), wrap_to(note, width, 9.5)
     axes.set_title(title, pad=points(5 + 12 * (1 + note.count("\n"))) if note else None)
     if note:
-        axes.annotate(
+        line = axes.annotate(
             note,
             (0, 1),
             xycoords="axes fraction",
@@ -131,7 +133,9 @@ def set_titles(axes: Axes, title: str, note: str) -> None:
             textcoords="offset points",
             fontsize=points(9.5),
             color=FAINT,
+            gid=NOTE,
         )
+        line.set_in_layout(False)  # a long one would make the panel narrow
 
 
 def set_labels(axes: Axes, x_label: str, y_label: str) -> None:
@@ -156,11 +160,17 @@ def picture(figure: Figure, form: str = "png") -> bytes:
         form: one of `FORMATS`.
     """
     buffer = io.BytesIO()
-    with styled(), warnings.catch_warnings():
-        # A character that the font lacks is drawn as a box with its code, which is warning enough.
-        warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
+    with styled(), any_letters():
         figure.savefig(buffer, format=form, dpi=DPI, metadata=_METADATA[form])
     return buffer.getvalue()
+
+
+@contextmanager
+def any_letters() -> Iterator[None]:
+    """Draw characters that the font lacks during a `with` block: as a box with their code, which is warning enough."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
+        yield
 
 
 def need_matplotlib() -> None:

@@ -1,6 +1,7 @@
 """What the measurement of batches counts, and what it says of peers that are missing."""
 
 import numpy as np
+import pytest
 
 from llm_coop_envs import bertrand_v0
 from llm_coop_envs.benchmarks.speed import batches
@@ -9,6 +10,13 @@ from llm_coop_envs.benchmarks.speed import batches
 def test_agent_steps_are_counted():
     assert batches.batch(bertrand_v0.batch_env(5, preset="calvano"))(3) == 5 * 2 * 3
     assert batches.alone(batches.rock_paper_scissors())(4) == 2 * 4
+
+
+def test_who_has_left_is_not_counted_in_supersuit_either():
+    pytest.importorskip("supersuit")
+    play = batches.evacuation_in_supersuit()
+    assert play(1) == 4 * 100
+    assert play(3000) < 3000 * 4 * 100
 
 
 def test_a_peer_that_is_not_installed_is_left_out_with_a_sentence(capsys, monkeypatch):

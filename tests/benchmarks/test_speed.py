@@ -58,3 +58,14 @@ def test_the_history_is_one_record_a_line():
     history = speed.read_history()
     assert all(record["figures"] and len(record["commit"]) == 40 for record in history)
     assert json.loads(json.dumps(history)) == history
+
+
+def test_a_recorded_commit_that_is_gone_stops_nothing(monkeypatch, capsys):
+    gone, here = "b" * 40, speed._git("rev-parse", "HEAD")
+    assert speed.last_recorded([{"commit": here, "against": None}, {"commit": gone, "against": None}]) == here
+    assert speed.last_recorded([{"commit": gone, "against": here}]) == here
+    assert speed.last_recorded([{"commit": gone, "against": None}]) is None
+    monkeypatch.setattr("sys.argv", ["speed", "--against", gone])
+    with pytest.raises(SystemExit, match="2"):
+        speed.main()
+    assert "there is no such commit" in capsys.readouterr().err

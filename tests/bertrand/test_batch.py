@@ -20,7 +20,7 @@ from llm_coop_envs.util.compiling import numba
 
 def tried(times):
     """Try so many examples, however long they take."""
-    return settings(max_examples=times, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+    return settings(max_examples=times, suppress_health_check=list(HealthCheck), database=None)
 
 
 @st.composite
@@ -218,6 +218,9 @@ def test_mistakes_are_one_sentence():
     for state in (None, {}, {"observations": batch.get_state()["observations"]}):
         with pytest.raises(SnapshotError, match="none of a batch; it has _seed, _episodes, observations"):
             batch.set_state(state)
+    for name, value in (("_seed", None), ("_seed", -1), ("_streak", []), ("_streak", {"dtype": "x", "values": 0})):
+        with pytest.raises(SnapshotError, match=r"damaged|another batch"):
+            batch.set_state({**batch.get_state(), name: value})
     assert isinstance(batch, BertrandBatch)
 
 

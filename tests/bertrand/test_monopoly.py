@@ -40,7 +40,7 @@ MARKETS = st.one_of(
 )
 
 
-@hypothesis_settings(deadline=None, max_examples=60)
+@hypothesis_settings(max_examples=60)
 @given(MARKETS, st.lists(st.floats(0, 1), min_size=1, max_size=5))
 def test_the_equilibrium_is_the_monopoly(given_market, elsewhere):
     settings = BertrandSettings(firms=1, talk=False, **given_market)

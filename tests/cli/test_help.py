@@ -117,6 +117,9 @@ def test_parts_of_a_study_are_had_alone_and_what_is_no_study_is_told(tmp_path):
     assert_sentence(invoke("describe", tmp_path / "broken.yaml"), "broken.yaml", "conditions")
     run_study(small_study(), tmp_path / "run", limit=1)
     assert_sentence(invoke("describe", tmp_path / "run"), "is a run folder", "llm-coop status")
+    assert_sentence(invoke("describe", "nosuch.yaml"), "nosuch.yaml: there is no such file")
+    assert_sentence(invoke("describe", tmp_path / "nosuch"), "nosuch: there is no such file")
+    assert_sentence(invoke("describe", "bertrnd"), "there is no scenario 'bertrnd'", "did you mean 'bertrand'?")
 
 
 def test_a_filter_leaves_what_holds_the_word():
@@ -124,6 +127,7 @@ def test_a_filter_leaves_what_holds_the_word():
     assert told.splitlines()[0] == "Policies"
     assert "bertrand/grim_trigger" in told
     assert "tit_for_tat" not in told
+    assert invoke("list", "GRIM").stdout == told
     described = invoke("describe", "bertrand", "settings", "--filter", "noise").stdout
     assert "observation_noise" in described
     assert "grid_points" not in described

@@ -1,6 +1,8 @@
 """Our own contract: what PettingZoo's tests let pass."""
 
+import contextlib
 import copy
+import functools
 import json
 import math
 import pickle
@@ -285,6 +287,14 @@ def test_foreign_states_are_refused(make):
     del broken["conversation"]
     with pytest.raises(SnapshotError, match="damaged"):
         env.set_state(broken)
+    deep = functools.reduce(lambda inner, _: [inner], range(10**5), 0)
+    for junk in (None, "x", 2**70, deep, {"dtype": "S1000000000", "values": ["a"]}, {"dtype": [1], "values": 0}):
+        for name in ("settings", "game", "conversation"):
+            with pytest.raises(SnapshotError, match=r"damaged|other settings"):
+                env.set_state({**state, name: junk})
+        for name in set(state) - {"format"}:
+            with contextlib.suppress(SnapshotError):
+                env.set_state({**state, name: junk})
 
 
 def run_elsewhere(configuration_name, *, hash_seed, state=None):

@@ -89,7 +89,7 @@ def test_settings_are_frozen_and_errors_survive_a_pickle():
     error = pickle.loads(pickle.dumps(SettingsError("a", 1, "no")))
     assert (error.field, str(error)) == ("a", "a=1: no")
     extra = pickle.loads(pickle.dumps(MissingExtra("drawing", "render")))
-    assert "pip install 'llm-coop-envs[render]'" in str(extra)
+    assert "pip install 'llm-coop-envs[render]' (in a checkout: pip install -e '.[render]')" in str(extra)
     assert isinstance(extra, LlmCoopError)
     assert not isinstance(extra, ImportError)
 

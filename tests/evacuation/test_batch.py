@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(numba is None, reason="evacuations are stepped i
 
 def tried(times):
     """Try so many examples, however long they take."""
-    return settings(max_examples=times, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+    return settings(max_examples=times, suppress_health_check=list(HealthCheck), database=None)
 
 
 @st.composite
@@ -155,6 +155,38 @@ def test_a_state_goes_on_as_if_nothing_had_happened():
     assert same(batch.state(), other.state())
     with pytest.raises(SnapshotError, match="another room"):
         evacuation_v0.batch_env(3, **{**chosen, "rows": 9}).set_state(state)
+
+
+@tried(15)
+@given(evacuations(), st.integers(0, 2**32))
+def test_a_state_of_any_game_is_taken(chosen, seed):
+    batch, rng = evacuation_v0.batch_env(2, **chosen), np.random.default_rng(seed)
+    batch.reset(seed=seed)
+    for _ in range(12):
+        batch.set_state(batch.get_state())
+        batch.step(random_choices(batch, rng))
+
+
+@pytest.mark.parametrize(
+    ("array", "field", "value"),
+    [
+        *(("people", "cell", value) for value in (-1, 0, 10**9)),
+        *(("people", field, 10**9) for field in ("previous", "heading", "target")),
+        *(("game", field, 10**9) for field in ("count", "round", "due", "phase")),
+        *(("queue", None, value) for value in (-1, 0, 10**9)),
+        *(("grid", None, value) for value in (0, 1, "a", [])),
+        *(("people", "inside", value) for value in (False, None, [1, 2])),
+    ],
+)
+def test_a_damaged_state_is_refused_before_compiled_code_reads_it(array, field, value):
+    batch = evacuation_v0.batch_env(2, talk=False, rows=6, cols=6, people=5)
+    batch.reset(seed=0)
+    state = batch.get_state()
+    packed = state["crowds"][array] if field is None else state["crowds"][array][field]
+    packed["values"] = value if isinstance(value, list) else np.full(np.shape(packed["values"]), value).tolist()
+    with pytest.raises(SnapshotError, match=r"damaged|another room"):
+        batch.set_state(state)
+    batch.step(np.zeros((2, 5), dtype=int))
 
 
 def test_choices_may_lie_in_memory_as_they_like():

@@ -17,7 +17,7 @@ def settle(cells, wishes, seed=0):
 
 
 @given(crowds(), st.integers(0, 2**32 - 1))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 def test_the_rule(crowd, salt):
     room, cells, _ = crowd
     rng = np.random.default_rng(salt)

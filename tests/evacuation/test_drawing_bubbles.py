@@ -20,7 +20,7 @@ def apart(first, second, gap):
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(points, sizes), max_size=30), st.lists(sizes, max_size=2))
 def test_bubbles_keep_apart_and_inside(bubbles, tags):
     avoid = [(30 + 200 * k, 40, *size) for k, size in enumerate(tags)]

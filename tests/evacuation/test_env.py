@@ -252,7 +252,7 @@ def test_the_picture():
     lag=st.booleans(),
     out=st.sampled_from([0.0, 3.0]),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_leaving_is_better_than_staying_by_default(rounds_, inside, far, lag, out):
     # One person walks straight to the exit; another one, walled in by nobody, never moves.
     settings_ = {"rounds": rounds_, "reward_inside": inside, "reward_out": out, "removal_lag": lag}
@@ -275,7 +275,7 @@ def test_leaving_is_better_than_staying_by_default(rounds_, inside, far, lag, ou
 
 
 @given(crowds_seed=st.integers(0, 10_000), engine=st.sampled_from(["sequential", "simultaneous"]), walks=st.booleans())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_without_diagonals_nobody_steps_diagonally(crowds_seed, engine, walks):
     env = parallel_env(
         rows=9, cols=9, people=20, desks=[[3, 3], [5, 6]], diagonals=False, engine=engine, talk=False, record=True,

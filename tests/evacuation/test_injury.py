@@ -56,7 +56,7 @@ def test_odd_people_go_to_the_largest_remainders():
 
 
 @given(crowds())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_pressure_is_the_sum_of_differences_around(crowd):
     room, cells, _ = crowd
     level = np.random.default_rng(len(cells)).integers(1, 7, len(cells)).astype(float)

@@ -70,7 +70,7 @@ def one_by_one(room, order, cells, choose):
 
 
 @given(crowds(), st.integers(0, 2**32 - 1))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_playing_levels_gives_exactly_the_one_by_one_result(crowd, salt):
     room, cells, _ = crowd
     order = np.random.default_rng(salt).permutation(len(cells))
@@ -96,7 +96,7 @@ def test_playing_levels_gives_exactly_the_one_by_one_result(crowd, salt):
 
 
 @given(crowds())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_levels_are_as_early_as_they_can_be(crowd):
     room, cells, _ = crowd
     order = np.arange(len(cells))
@@ -108,7 +108,7 @@ def test_levels_are_as_early_as_they_can_be(crowd):
 
 
 @given(crowds(), st.integers(0, 2**32 - 1))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_walking_is_greedy_one_by_one(crowd, salt):
     room, cells, targets = crowd
     order = np.random.default_rng(salt).permutation(len(cells))

@@ -56,7 +56,7 @@ def crowded_rooms(draw):
 
 
 @given(crowded_rooms(), st.booleans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_counts_are_those_of_the_plain_fan(case, count_self):
     rows, cols, desks, people = case
     room = build_room(rows, cols, wall_exits(rows, cols), desks)
@@ -77,7 +77,7 @@ def test_counts_are_those_of_the_plain_fan(case, count_self):
 
 
 @given(crowded_rooms())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_people_all_around_are_those_along_all_rays(case):
     rows, cols, desks, people = case
     room = build_room(rows, cols, wall_exits(rows, cols), desks)

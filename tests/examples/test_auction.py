@@ -59,7 +59,7 @@ def test_official():
     parallel_api_test(NumericView(AuctionEnv(talk=False)), num_cycles=60)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 10_000))
 def test_what_is_earned_is_value_less_price(seed):
     env = AuctionEnv(record=True, rounds=4, talk=False)

@@ -9,6 +9,8 @@ from llm_coop_envs.errors import RunError
 from llm_coop_envs.runs.imported import import_records
 from llm_coop_envs.runs.tables import read_episodes
 from llm_coop_envs.runs.verify import verify_run
+from llm_coop_envs.util.foreign import ForeignFolder
+from market.emergent import _read_lines
 from market.scenario import SCENARIO
 
 COSTS, VALUES = {"S1": 10, "S2": 30, "S3": 50}, {"B1": 90, "B2": 60, "B3": 20}
@@ -73,6 +75,10 @@ def test_a_game_is_read_with_its_talk_its_ties_and_its_rounding(games, tmp_path)
         ('"cost": 10', '"cost": 1000'),
         ('"player_id": "S1"', '"player_id": "S9"'),
         ('"price": 41', '"price": "41"'),
+        ('"price": 41', '"price": -41'),
+        ('"price": 41', '"price": 1e308'),
+        ('"delta": 41', '"delta": NaN'),
+        ("let us ask 41", "let us ask 41" * 1000),
         ('"role": "buyer"', '"role": "seller"'),
         ('"num_rounds": 2', '"num_rounds": 2000000'),
         ('"type": "init"', '"type": "start"'),
@@ -84,3 +90,13 @@ def test_games_of_another_form_are_a_sentence(games, tmp_path, old, new):
     path.write_text(path.read_text().replace(old, new))
     with pytest.raises(RunError, match="this version reads what emergent_collusion wrote"):
         import_records("emergent_collusion", games, tmp_path / "run")
+
+
+def test_what_nobody_asked_for_is_not_kept(games):
+    path = games / "auction_1.jsonl"
+    text = path.read_text().replace('"num_buyers": 3', '"num_buyers": [[], []]')
+    path.write_text(text + '{"type": "x", "schema_version": "1.4.0", "more": [[], []]}\n')
+    lines = _read_lines(ForeignFolder(games, "emergent_collusion"), path.name)
+    assert "x" not in lines
+    assert set(lines["init"][0]["data"]) == {"num_rounds", "agents"}
+    assert set(lines["conversation"][0]) == {"round", "player_id", "recipient_id", "message"}

@@ -285,7 +285,7 @@ def test_snapshots_continue():
         assert env.events == copied.events
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(st.integers(0, 10_000), st.sampled_from(["call", "double"]), st.booleans())
 def test_measures_are_in_their_ranges(seed, rule, budget):
     """Without a budget traders bid more than a unit is worth to anybody, and prices pass the highest value."""

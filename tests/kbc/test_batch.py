@@ -13,7 +13,7 @@ from llm_coop_envs.kbc import batch as batches
 
 def tried(times):
     """Try so many examples, however long they take."""
-    return settings(max_examples=times, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+    return settings(max_examples=times, suppress_health_check=list(HealthCheck), database=None)
 
 
 @st.composite

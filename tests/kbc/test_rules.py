@@ -314,7 +314,7 @@ def test_choices_of_the_wrong_shape_or_kind_are_refused():
         settle(np.zeros(2), KBCSettings(players=2))
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=5)
 @given(st.integers(0, 2**32 - 1))
 def test_a_million_players_are_settled_exactly(seed):
     numbers = np.random.default_rng(seed).integers(0, 101, 1_000_000)

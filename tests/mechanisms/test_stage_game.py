@@ -31,7 +31,7 @@ def matrices(size):
 
 
 @given(cells=st.integers(2, 4).flatmap(matrices))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_what_is_called_an_equilibrium_is_one_or_all_compete(cells):
     size = len(cells)
     game = StageGame(

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import gzip
 import subprocess
 import sys
 import time
@@ -194,6 +195,12 @@ def test_nobody_waits_for_the_end_of_what_a_process_reads(runs, monkeypatch, tmp
     busy.communicate(b"\n")
     assert found.agents("deep/model", "kbc-talk", 0, {})["reading"] == ""
     assert found.story("deep/model", "kbc-talk", 0, 1)["calls"]
+
+
+def test_a_million_agents_are_not_too_much_to_be_read(tmp_path):
+    run = make_large(tmp_path / "million", 300, talk=True)
+    with gzip.open(run.events_path("contest", 0)) as file:
+        assert len(file.read()) / 300 * 1_000_000 < indexes.MAX_STREAMED / 2
 
 
 def test_what_is_large_is_shown_while_it_is_read(tmp_path, monkeypatch):

@@ -82,6 +82,7 @@ def test_the_manifest_says_which_source_played(module, tmp_path):
         ("MODULE:Fixed", {"cost": 1}, "it takes: price"),
         ("no_such_module_here:Fixed", {}, "cannot be imported from .* No module named"),
         (":Fixed", {}, "cannot be imported"),
+        ("./own_agent.py:Fixed", {}, "names a file; give its module, from the file's folder: 'own_agent:Fixed'"),
     ],
 )
 def test_mistakes_are_sentences(module, name, options, said):

@@ -8,14 +8,19 @@ import shutil
 from html.parser import HTMLParser
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 from small import small_study
 
+from llm_coop_envs.reports import data
 from llm_coop_envs.reports.build import write_report
 from llm_coop_envs.reports.run_sections import read_run
 from llm_coop_envs.runs.folder import open_run
 from llm_coop_envs.runs.runner import run_study
+from llm_coop_envs.util.quoting import table_cell
 
 HOSTILE = '=1+1, "quoted",\nin two lines \u2028 </td>'
 
@@ -214,3 +219,9 @@ def test_data_of_an_unfinished_run_and_of_hostile_talk(tmp_path, monkeypatch):
     write_report(tmp_path / "run", folder)
     for name in ("messages.csv", "rounds_kbc.csv"):
         assert (folder / name).read_bytes() == (other / name).read_bytes()
+
+
+@given(st.lists(st.one_of(st.none(), st.text("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20\0 1a", max_size=3)), max_size=4))
+def test_texts_are_left_alone_only_where_no_cell_changes(texts):
+    column = pa.chunked_array([pa.array(texts, pa.string())])
+    assert data._may_change(column) or [table_cell(text) for text in texts] == texts

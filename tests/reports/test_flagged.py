@@ -5,12 +5,15 @@ import shutil
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from small import events_in, record_again
+from small import events_in, record_again, small_study
 
 from llm_coop_envs.reports.build import write_report
+from llm_coop_envs.reports.contrast_tables import PAIRS, unflagged_rows
+from llm_coop_envs.reports.contrasts import compare_arms
 from llm_coop_envs.reports.measure_tables import measures_table
 from llm_coop_envs.reports.run_sections import read_run
 from llm_coop_envs.runs.folder import open_run
+from llm_coop_envs.runs.runner import run_study
 from llm_coop_envs.runs.tables import UNFLAGGED, write_tables
 from llm_coop_envs.storage.files import pack_lines, read_lines
 
@@ -73,7 +76,7 @@ def test_tables_have_rows_without_flagged_choices(flagged):
     # The last round that is left is the 29th, and 20 rounds before it none is left out.
     assert last == pytest.approx(np.mean([one[-20:] for one in kept]), abs=0.006)
     # One of two episodes is left.
-    assert "n = 1" in row_of(evacuation, "evacuation-silent, without flagged choices").below
+    assert "n = 1 of 2 episodes" in row_of(evacuation, "evacuation-silent, without flagged choices").below
     for section, name in ((kbc, "kbc-talk"), (bertrand, "bertrand-talk"), (evacuation, "evacuation-talk")):
         assert f"{name}, without flagged choices" not in [r.name for t in section.tables() for r in t.rows]
         assert any("Flagged choices were illegal or missing" in note for t in section.tables() for note in t.notes)
@@ -109,6 +112,31 @@ def test_the_table_of_episodes_without_flagged_choices(flagged, everything, tmp_
     assert episodes["bertrand-silent", 0]["flagged_choices"] == 4
     # Nothing was flagged: no such table.
     assert not (everything / f"{UNFLAGGED}.parquet").exists()
+
+
+def test_comparisons_say_of_how_many_pairs_something_is_left(tmp_path):
+    text = """\
+name: pairs
+conditions:
+  - {name: a, pair: a, scenario: kbc, settings: {players: 3}, policies: poisson, seeds: [1, 2, 3]}
+  - {name: b, pair: a, scenario: kbc, settings: {players: 3, talk: false}, policies: poisson, seeds: [1, 2, 3]}
+"""
+    run_study(small_study(text), tmp_path / "run")
+    files = {f"{path.parent.name} {path.name[0]}": path for path in events_in(tmp_path / "run")}
+    flag(files["a 2"], lambda e: True)
+    record_again(tmp_path / "run")
+    (section,), _ = read_run(open_run(tmp_path / "run"))
+    (contrast,) = compare_arms([section], [])
+    rows = list(unflagged_rows(contrast))
+    assert {row.cells[PAIRS].text for row in rows} == {"2 of 3"}
+    assert section.conditions[0].unflagged.size == "n = 2 of 3 episodes"
+    # Of an arm of which nothing is left, no choice that was flagged is compared as if it was not.
+    for seed in (1, 3):
+        flag(files[f"a {seed}"], lambda e: True)
+    record_again(tmp_path / "run")
+    (contrast,) = compare_arms(read_run(open_run(tmp_path / "run"))[0], [])
+    assert contrast.comparisons
+    assert list(unflagged_rows(contrast)) == []
 
 
 def test_where_all_was_flagged_it_is_said(flagged, tmp_path):

@@ -9,6 +9,7 @@ from toy import ToyEnv
 from llm_coop_envs.core import registry
 from llm_coop_envs.core.scenario import Measures, Scenario
 from llm_coop_envs.policies import ScriptedPolicy
+from llm_coop_envs.render.charts.curves import panels_of
 from llm_coop_envs.reports.build import write_report
 from llm_coop_envs.reports.figures import draw_figures, known_figures
 from llm_coop_envs.reports.measure_tables import measures_table
@@ -132,3 +133,25 @@ def test_rounds_without_numbers_have_no_figure(toy, tmp_path, monkeypatch):
     assert "hold no numbers" in outcome.not_drawn["toy-rounds"]
     assert "seeds" in outcome.not_drawn
     assert write_report(tmp_path / "run").is_file()
+
+
+def test_an_episode_without_a_number_does_not_hide_those_of_the_others(played):
+    (section, *_), _ = read_run(open_run(played))
+    loud = section.conditions[0]
+    for row in loud.episodes[1]:
+        row["level"] = None
+    for number, row in enumerate(loud.episodes[2]):
+        row["level"] = 100.0 + number
+    (drawing,) = section.rounds()
+    (panel,) = (panel for row in panels_of(drawing.figure) for panel in row if panel.y_label == "level")
+    (mean,) = (curve for curve in panel.curves if curve.label == loud.label)
+    first = [row["level"] for row in loud.episodes[0]]
+    assert list(mean.y) == pytest.approx([(own + 100 + k) / 2 for k, own in enumerate(first)])
+    assert "one that never has the number is left out" in drawing.caption
+
+
+def test_many_conditions_have_several_figures(played):
+    (section, *_), _ = read_run(open_run(played))
+    section.conditions = [*section.conditions * 6]
+    drawings = section.rounds()
+    assert [drawing.name for drawing in drawings] == ["toy_rounds", "toy_rounds_2"]

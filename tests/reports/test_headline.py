@@ -244,6 +244,10 @@ def test_without_a_comparison_levels_are_told(sections, count):
         put(arm, "variance_last", values)
     (answer,) = answers_of([kbc], ["variance_last"])
     assert answer.verdict == "nothing is compared"
+    assert answer.caveats == ("No condition is compared with another: none shares a 'pair'.",)
+    kbc.conditions[0].condition = replace(kbc.conditions[0].condition, pair="talk")  # of which no other is there yet
+    (waiting,) = answers_of([kbc], ["variance_last"])
+    assert waiting.caveats == ("Nothing is compared yet: of no 'pair' have two conditions finished episodes.",)
     assert [arm.mean.mean for arm in answer.arms] == means
     if count == 1:
         assert answer.sentence == "The variance of the numbers in the last decision is 3.50."

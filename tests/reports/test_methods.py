@@ -152,6 +152,17 @@ def test_the_software_is_cited_as_it_asks_for():
         assert text in WU_2024.bibtex
 
 
+def test_archives_are_told_the_same():
+    home = Path(__file__).parents[2]
+    codemeta, zenodo = (
+        json.loads((home / name).read_text(encoding="utf-8")) for name in ("codemeta.json", ".zenodo.json")
+    )
+    assert (codemeta["version"], codemeta["author"][0]["name"]) == (llm_coop_envs.__version__, AUTHORS)
+    assert zenodo["creators"] == [{"name": AUTHORS}]
+    assert codemeta["license"].endswith(f"/{zenodo['license']}")
+    assert (codemeta["description"], codemeta["keywords"]) == (zenodo["description"], zenodo["keywords"])
+
+
 def test_the_papers_that_a_study_names_are_cited():
     software, wu, number = entries("Wu et al. 2024, arXiv 2402.12327; arXiv 2601.11369")
     assert software.startswith("@software{llm_coop_envs,")

@@ -2,21 +2,25 @@
 
 import itertools
 import math
+from contextlib import suppress
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from matplotlib.collections import PathCollection
 from scipy import stats
 from small import small_study
 
 from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.errors import StudyError
+from llm_coop_envs.render.charts.curves import panels_of
 from llm_coop_envs.reports.build import write_report
 from llm_coop_envs.reports.contrast_tables import contrast_tables
 from llm_coop_envs.reports.contrast_text import arms_note, comparison_text
 from llm_coop_envs.reports.contrasts import compare_arms
 from llm_coop_envs.reports.methods import methods
 from llm_coop_envs.reports.run_sections import read_run
+from llm_coop_envs.reports.section import NotDrawn
 from llm_coop_envs.runs.folder import open_run
 from llm_coop_envs.runs.runner import run_study
 from llm_coop_envs.statistics.comparison import ALPHA, Comparison, fewest_pairs, holm
@@ -250,6 +254,26 @@ def test_arms_are_said_to_be_the_same_before_a_change_only_where_they_were(tmp_p
     assert {row["forced_rounds"] for row in cut.metrics} == {2}
     cut.by_round[1][3] = "another course"
     assert " in 2 of 3 pairs the same was chosen and said." in arms_note(plain, cut)
+
+
+def test_pictures_show_what_a_study_forces_as_open_circles(tmp_path):
+    run_study(small_study(CHANGED), tmp_path / "run")
+    (section,), _ = read_run(open_run(tmp_path / "run"))
+    drawings = {drawing.name: drawing for kind in section.figures() for drawing in _drawn(kind)}
+    prices = drawings["bertrand_prices"]
+    assert "Open circles: rounds in which somebody's choice is forced." in prices.caption
+    (panel,) = (panel for row in panels_of(prices.figure) for panel in row)
+    plain, cut = section.conditions
+    circled = {curve.color: [*curve.hollow] for curve in panel.curves if not curve.thin}
+    assert circled == {plain.color: [], cut.color: [4]}
+    (axes,) = prices.figure.axes
+    assert sum(len(points.get_offsets()) for points in axes.collections if isinstance(points, PathCollection)) == 1
+
+
+def _drawn(kind):
+    with suppress(NotDrawn):
+        return kind.draw()
+    return []
 
 
 @pytest.mark.parametrize(

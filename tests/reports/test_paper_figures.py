@@ -62,6 +62,10 @@ def test_the_numbers_of_an_effect_plot_are_those_of_the_events(folder, drawn):
     pairs = [row for row in rows if row["panel"] == "mean_last" and row["kind"] == "thin curve"]
     assert [float(row["y"]) for row in pairs] == pytest.approx(values.T.ravel())
     assert [row["x"] for row in pairs] == ["0", "1"] * len(seeds)
+    assert {row["series"] for row in pairs} == {f"pair {number}" for number in range(1, len(seeds) + 1)}
+    assert {row["series"] for row in rows if row["kind"] == "dot"} >= {"silent", "talk", "differences"}
+    caption = (drawn.folder / "captions.md").read_text().split("**effects_talk**: ")[1].split(".")[0]
+    assert caption == "a contest, with talk against a contest, no talk: the mean of the numbers in the last decision"
     differences = values[1] - values[0]
     right = [row for row in rows if row["panel"] == "mean_last, difference"]
     assert [float(row["y"]) for row in right if row["kind"] == "dot"] == pytest.approx(differences)

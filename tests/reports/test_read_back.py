@@ -6,7 +6,7 @@ here uses the sections' own reading of events.
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, example, given, settings
+from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 from reading_back import check_cell, played, prices_of_each, rounds_in
 
@@ -14,14 +14,7 @@ from llm_coop_envs.kbc.reference import smoothed
 from llm_coop_envs.render.charts.curves import draw_panels
 from llm_coop_envs.reports.measure_tables import measures_table
 
-EXAMPLES = settings(
-    phases=(Phase.explicit, Phase.generate),
-    max_examples=8,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    suppress_health_check=[HealthCheck.too_slow],
-)
+EXAMPLES = settings(phases=(Phase.explicit, Phase.generate), max_examples=8, derandomize=True, database=None)
 
 
 def ours(axes):

@@ -9,7 +9,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from model_studies import answering, asking, play
 from reading_back import DASH, check_cell, played, prices_of_each, rounds_in
@@ -27,14 +27,7 @@ from llm_coop_envs.runs.branch import begin_branch, plan_branch
 from llm_coop_envs.runs.folder import open_run
 from llm_coop_envs.runs.runner import run_study
 
-FEW = settings(
-    phases=(Phase.explicit, Phase.generate),
-    max_examples=3,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    suppress_health_check=[HealthCheck.too_slow],
-)
+FEW = settings(phases=(Phase.explicit, Phase.generate), max_examples=3, derandomize=True, database=None)
 MANY = settings(FEW, max_examples=150)
 MEASURES = ("variance_last", "mean_last")
 

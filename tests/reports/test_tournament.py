@@ -66,6 +66,7 @@ def test_a_command_plays_it_and_the_report_shows_it_and_it_is_verified(tmp_path)
     page = " ".join((folder / "report" / "index.html").read_text(encoding="utf-8").split())
     for text in ("Best replies", "Selection: 50 steps", "deviation rating", "tournament_selection.csv"):
         assert text in page
+    assert "In place of what its file says" not in page
     assert (folder / "report" / "tournament_payoffs.csv").is_file()
     checked = invoke("verify", folder, "--again")
     assert checked.exit_code == 0, checked.stderr

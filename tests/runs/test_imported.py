@@ -1,8 +1,10 @@
 """Runs of others: read, played by our rules, marked, verified; of another form a sentence. All files are made here."""
 
 import json
+import os
 import random
 import shutil
+import subprocess
 from itertools import product
 
 import pytest
@@ -229,8 +231,11 @@ def damage(folder, name, old, new):
         ("none_pd/config.json", "NoMechanism", "Election"),
         ("none_pd/config.json", "PrisonersDilemma", "Chicken"),
         ("none_pd/config.json", '"name"', '"title"'),
+        ("none_pd/config.json", '"name": "none_pd"', '"name": "../../escaped"'),
+        ("none_pd/config.json", '"name": "none_pd"', '"name": "a\\u0000b"'),
         ("none_pd/config.json", '"CD": [0, 3]', '"CD": [0]'),
         ("none_pd/config.json", '"CD": [0, 3]', '"CD": [0, NaN]'),
+        ("none_pd/config.json", '"CD": [0, 3]', '"CD": [0, 1e308]'),
         ("again_pd/config.json", '"num_rounds": 3', '"num_rounds": 2'),
         ("again_pd/config.json", '"num_rounds": 3', '"num_rounds": 3000000'),
         ("claims/config.json", '"claim_spacing": 1', '"claim_spacing": 2'),
@@ -244,6 +249,8 @@ def damage(folder, name, old, new):
         ("known_pd/records.jsonl", "[[{", "[{"),
         ("paid_pd/contract_design.json", "acme/ant", "acme/ox"),
         ("paid_pd/contract_design.json", ": 2", ": true"),
+        ("paid_pd/contract_design.json", ": 2", ": NaN"),
+        ("paid_pd/contract_design.json", f': 2, "{NAMES["D"]}": 0', f': 1e308, "{NAMES["D"]}": 1e308'),
     ],
 )
 def test_files_of_another_form_are_a_sentence_and_nothing_is_written(records, tmp_path, name, old, new):
@@ -264,6 +271,29 @@ def test_links_out_of_the_folder_and_other_files_are_not_read(records, tmp_path)
     (tmp_path / "other").mkdir()
     with pytest.raises(RunError, match=r"holds no config\.json"):
         import_records("coopeval", tmp_path / "other", tmp_path / "run")
+
+
+def test_a_name_that_is_no_text_is_a_sentence(records, tmp_path):
+    shutil.copytree(records / "run1" / "none_pd", records / "\udcff")
+    assert_sentence(invoke("import", "coopeval", records, "-o", tmp_path / "run"), "is no text; rename it")
+
+
+def test_folders_in_folders_are_read_or_a_sentence(records, tmp_path, monkeypatch):
+    monkeypatch.chdir(records)
+    for _ in range(1100):  # by steps: the whole path is too long
+        os.mkdir("d")
+        os.chdir("d")
+    os.chdir(tmp_path)
+    result = invoke("import", "coopeval", records, "-o", tmp_path / "run")
+    assert result.exit_code in (0, 2), result.stderr
+    assert subprocess.run(["rm", "-r", records], check=False).returncode == 0  # shutil's own fails
+
+
+def test_records_without_an_episode_are_a_sentence(records, tmp_path):
+    for path in smaller(records, "none_pd").rglob("records.jsonl"):
+        path.write_text("")
+    assert_sentence(invoke("import", "coopeval", records, "-o", tmp_path / "run"), "holds no episode")
+    assert not (tmp_path / "run").exists()
 
 
 def test_the_commit_is_that_of_the_repository(records, tmp_path):

@@ -61,7 +61,6 @@ def test_the_smallest_p_of_a_design():
 
 
 @given(samples)
-@settings(deadline=None)
 def test_p_of_pairs_counts_the_ways_to_turn_them(values):
     turned = [np.mean([s * v for s, v in zip(signs, values, strict=True)]) for signs in ways(len(values))]
     slack = 1e-12 * max(1.0, *map(abs, values))
@@ -75,7 +74,7 @@ def ways(n):
 
 @example(first=[0.0, 0.0, 0.0, 85.0], second=[0.0, 0.0, 0.0, 86.0], paired=False, scale=3.0, shift=1.7042843251370812)
 @given(samples, samples, st.booleans(), st.floats(0.1, 50), st.floats(-50, 50))
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_units_and_order_do_not_matter(first, second, paired, scale, shift):
     if paired:
         n = min(len(first), len(second))
@@ -104,7 +103,6 @@ def test_units_and_order_do_not_matter(first, second, paired, scale, shift):
 
 
 @given(samples, samples)
-@settings(deadline=None)
 def test_intervals_are_those_of_scipy(first, second):
     for values in (first, second):
         known = stats.ttest_1samp(values, 0).confidence_interval() if len(set(values)) > 1 else (values[0],) * 2

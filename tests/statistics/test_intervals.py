@@ -110,7 +110,7 @@ def test_neighbouring_rounds_have_neighbouring_intervals():
 
 
 @given(st.integers(2, 12), st.integers(0, 12))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_scores_of_0_and_1_have_the_exact_interval(n, ones):
     ones = min(ones, n)
     printed = share_interval([1.0] * ones + [0.0] * (n - ones))

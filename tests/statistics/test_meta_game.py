@@ -109,7 +109,7 @@ def games(draw):
     return payoffs * draw(st.sampled_from([1e-12, 1.0, 1e9]))
 
 
-@settings(max_examples=40, deadline=None, database=None)
+@settings(max_examples=40, database=None)
 @given(games())
 def test_every_game_has_ratings_and_copies_are_rated_alike(payoffs):
     ratings, scale = deviation_ratings(payoffs), max(1.0, float(np.abs(payoffs).max()))

@@ -3,7 +3,7 @@ import gzip
 import os
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from llm_coop_envs.errors import RunError
@@ -16,7 +16,6 @@ records = st.lists(
 )
 
 
-@settings(deadline=None)  # the disk may be busy
 @given(records)
 def test_lines_come_back_and_are_the_same_bytes_each_time(tmp_path_factory, data):
     path = tmp_path_factory.mktemp("lines") / "a.gz"

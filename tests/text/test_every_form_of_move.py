@@ -2,14 +2,17 @@
 
 import itertools
 import json
+from functools import partial
 
 import numpy as np
 import pytest
 from example_games import GAMES
 from movers import LEGAL, MOVES
 
+from dilemma.env import DilemmaEnv
+from llm_coop_envs import bertrand_v0
 from llm_coop_envs.interface.move_spaces import is_one_number
-from llm_coop_envs.interface.moves import Shares, describe_move
+from llm_coop_envs.interface.moves import Parts, Several, Shares, describe_move
 from llm_coop_envs.interface.question import Number, Options, Words
 from llm_coop_envs.policies.functions import to_action
 from llm_coop_envs.policies.llm.crowd.part import read_answers
@@ -17,6 +20,18 @@ from llm_coop_envs.policies.llm.playing.answer_counts import AnswerCounts
 from llm_coop_envs.policies.llm.playing.move_readers import reader_for
 from llm_coop_envs.wrappers.text import _action
 
+#: Mechanisms with phases of their own, where moves are actions, numbers, claims and probabilities.
+INSTITUTIONS = {
+    f"{name}-{kind}": lambda make=make, kind=kind: make(mechanism=kind, rounds=2)
+    for kind in ("mediation", "contracting")
+    for name, make in {
+        "dilemma": DilemmaEnv,
+        "stated": partial(DilemmaEnv, stated=True),
+        "claims": partial(DilemmaEnv, game="travellers"),
+        "goods": partial(DilemmaEnv, game="public_goods", players=3),
+        "market": partial(bertrand_v0.parallel_env, preset="calvano"),
+    }.items()
+}
 FORMS = ("{}", "{}.", "**{}**", "Answer: {}", "I think about it first.\nAnswer: {}")
 
 
@@ -43,7 +58,20 @@ def questions(env):
 
 def forms_in(text, question):
     """The answers that a text names, by what they mean."""
-    asked = text.rpartition("\n\n")[2]
+    asked = text if "proposal" in text.lower() else text.rpartition("\n\n")[2]
+    if isinstance(question, Parts):
+        assert all(part.name in asked for part in question.parts), asked
+        ends = [{part.name: move_of(part, which) for part in question.parts} for which in (0, -1)]
+        return {
+            between.join(f"{part.name}{sign} {named(part, move[part.name])}" for part in question.parts): move
+            for move in ends
+            for between, sign in ((", ", ":"), (" and ", ":"), ("\n- ", ":"), ("; ", " ="))
+        }
+    if isinstance(question, Several):
+        names = [option.name for option in question.options]
+        assert f"none, some or all of {', '.join(names)}" in asked, asked
+        every = [*range(len(names))]
+        return {"none": [], "all": every, names[1]: [1], ", ".join(names): every, " and ".join(names[:2]): [0, 1]}
     if isinstance(question, Options | Shares):
         names = [option.name for option in question.options]
         assert all(name in asked for name in names), asked
@@ -58,6 +86,20 @@ def forms_in(text, question):
     assert ("none" in asked) == question.passing
     numbers = {f"{number:.6g}": question.choice(float(f"{number:.6g}")) for number in (question.low, question.high)}
     return {**numbers, "none": None} if question.passing else numbers
+
+
+def move_of(part, which):
+    """The first or last move of a part, as its text names it."""
+    if isinstance(part, Options):
+        return part.options[which].choice
+    if part.listed:
+        return part.listed[which][1]
+    return float(f"{(part.low, part.high)[which]:.6g}")
+
+
+def named(part, move):
+    """A part's move as somebody writes it."""
+    return part.options[move].name if isinstance(part, Options) else f"{move:.6g}"
 
 
 def read_by_a_model(question, answer):
@@ -80,10 +122,10 @@ def in_every_way(question, answer):
     return ways
 
 
-@pytest.mark.parametrize("name", GAMES)
-def test_examples_read_every_form_that_their_texts_name(name):
+@pytest.mark.parametrize("name", [*GAMES, *INSTITUTIONS])
+def test_every_form_that_a_text_names_is_read(name):
     kinds = set()
-    for text, question in questions(GAMES[name]()):
+    for text, question in questions({**GAMES, **INSTITUTIONS}[name]()):
         kinds.add(question.name)
         if isinstance(question, Words):
             assert to_action(question, "Hello.") == {"message": "Hello."} == _action(question, "Hello.")
@@ -93,7 +135,8 @@ def test_examples_read_every_form_that_their_texts_name(name):
             read = in_every_way(question, answer)
             assert all(one == move for one in read.values()), (answer, read, question)
         for form, move in forms_in(text, question).items():
-            assert question.take(_action(question, form)["choice"]) == question.take(move), form
+            taken = _action(question, form)["choice"]
+            assert taken == move or question.take(taken) == question.take(move), form
     assert kinds
 
 

@@ -106,6 +106,12 @@ def try_extra(python: str, extra: str, wheel: Path, minutes: float) -> str:
     return "ok"
 
 
+def is_there(python: str) -> bool:
+    """Whether `pythonX.Y` starts; a version manager's stand-in may not."""
+    program = shutil.which(f"python{python}")
+    return program is not None and not subprocess.run([program, "-V"], capture_output=True, check=False).returncode
+
+
 def main() -> None:
     """Print the table; exit with code 1 if a cell is not ok."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -118,9 +124,7 @@ def main() -> None:
     all_ok = True
     for extra in options.extra:
         cells = [
-            try_extra(python, extra, options.wheel.resolve(), options.minutes)
-            if shutil.which(f"python{python}")
-            else "no Python"
+            try_extra(python, extra, options.wheel.resolve(), options.minutes) if is_there(python) else "no Python"
             for python in options.python
         ]
         all_ok &= set(cells) <= {"ok", "no Python"}

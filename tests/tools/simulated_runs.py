@@ -41,8 +41,8 @@ from llm_coop_envs.runs.claims import Claims
 from llm_coop_envs.runs.side_by_side import SideBySide
 from llm_coop_envs.runs.steering import Steering
 from llm_coop_envs.runs.watcher import Watcher
-from llm_coop_envs.runs.workers import usable_cores
 from llm_coop_envs.storage import lease
+from llm_coop_envs.util.children import usable_cores
 
 FOLDER = Place("/run")
 SEEDS = (0, 1, 2)

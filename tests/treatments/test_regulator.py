@@ -10,12 +10,14 @@ from llm_tools import reply
 from toy import ToyEnv
 
 from llm_coop_envs import bertrand_v0, evacuation_v0, kbc_v0
-from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.errors import SettingsError, StudyError
 from llm_coop_envs.interface.hooks import Hooks
 from llm_coop_envs.policies import make, play
 from llm_coop_envs.policies.human.terminal import Terminal, TerminalHuman
 from llm_coop_envs.policies.llm.playing.policy import LLMPolicy
 from llm_coop_envs.policies.llm.playing.settings import LLMSettings
+from llm_coop_envs.runs.runner import run_study
+from llm_coop_envs.studies.study import parse_study
 from llm_coop_envs.treatments.regulation_measures import regulation_measures
 from llm_coop_envs.wrappers import SingleAgentView
 
@@ -185,6 +187,24 @@ def test_rules_refuse_other_seats_and_powers_that_are_not_there():
         play(env, make("bertrand/price_matching"), seed=1)
     with pytest.raises(SettingsError, match="plays the seat"):
         play(bertrand_v0.parallel_env(), make("regulator/never"), seed=1)
+
+
+def test_a_study_whose_regulator_lacks_a_power_is_refused_before_play(tmp_path):
+    text = """
+name: powers
+conditions:
+  - name: watched
+    scenario: bertrand
+    preset: team_up_linear
+    settings: {rounds: 3, regulator: {powers: [log]}}
+    policies: {all: price_matching, regulator_0: {name: regulator/always, options: {action: veto}}}
+    episodes: 2
+"""
+    study = parse_study(text, "a test")
+    with pytest.raises(StudyError, match=r"condition 'watched': regulator/always in the seat.*is no power of this"):
+        run_study(study, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    run_study(parse_study(text.replace("[log]", "[log, veto]"), "a test"), tmp_path / "run", limit=1)
 
 
 def test_words_are_found():

@@ -14,7 +14,7 @@ def of_round(events, last):
 
 @pytest.mark.parametrize("name", ENVS)
 @given(until=st.integers(1, 5), seed=st.integers(0, 100))
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 def test_up_to_that_round_nothing_changes_and_then_nobody_speaks(name, until, seed):
     usual, _ = told(ENVS[name](), seed)
     events, may_talk = told(ENVS[name](talk_until=until), seed)

@@ -19,7 +19,7 @@ from llm_coop_envs.util.many_streams import (
     side_states,
 )
 
-tried = settings(max_examples=25, deadline=None, database=None)
+tried = settings(max_examples=25, database=None)
 seeds_of_64_bits = st.lists(st.integers(0, 2**64 - 1), min_size=1, max_size=8).map(lambda s: np.array(s, np.uint64))
 
 

@@ -117,14 +117,21 @@ def draw_prices(arms: Arms, published_for: Published, span: tuple[float, float],
 
 def _price_curves(played: PlayedCondition[PriceHistory], arms: Arms) -> list[Curve]:
     """The episodes of a condition as thin lines, a dot where one ended early, and their mean."""
-    episodes, color = _thin_episodes(played, arms), played.color
     curves = [
-        Curve(label="", x=range(1, len(e.prices) + 1), y=e.means.tolist(), color=color, thin=True) for e in episodes
+        Curve(
+            label="",
+            series=f"{played.condition.name}, seed {seed}",
+            x=range(1, len(episode.prices) + 1),
+            y=episode.means.tolist(),
+            color=played.color,
+            thin=True,
+        )
+        for episode, seed in zip(_thin_episodes(played, arms), played.seeds, strict=False)
     ]
     curves += [
-        Curve(label="", x=[len(e.prices)], y=[float(e.means[-1])], color=color, marked=True)
-        for e in episodes
-        if not e.truncated
+        Curve(label="", series=f"end of {curve.series}", x=curve.x[-1:], y=curve.y[-1:], color=curve.color, marked=True)
+        for curve, episode in zip(list(curves), played.episodes, strict=False)
+        if not episode.truncated
     ]
     firms = played.condition.settings["firms"]
     has_leavers = any(episode.later for episode in played.episodes)
@@ -146,6 +153,7 @@ def _published_curves(
             y=series,
             color=PUBLISHED if is_single else played.color,
             published=True,
+            series=f"published, {path['title']}, series {number + 1}",
         )
         for path in paths
         for number, series in enumerate(path["prices"])

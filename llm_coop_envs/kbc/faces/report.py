@@ -117,7 +117,7 @@ class KbcSection(ScenarioSection[Guesses]):
                 about="numbers of the first decision of large contests, by who plays",
                 draw=lambda: kinds_figure(self._large),
             ),
-            FigureKind(name="kbc-choices", about="every number in every run, with the targets", draw=self.choices),
+            FigureKind(name="kbc-choices", about="the numbers run by run, with the targets", draw=self.choices),
         ]
 
     def tables(self) -> list[ReportTable]:
@@ -137,11 +137,14 @@ class KbcSection(ScenarioSection[Guesses]):
         for conditions, step, arms in self._groups():
             curves = [self._arm(arm, *_LOOKS[arm["arm"]]) for arm in arms if arm["arm"] in _LOOKS]
             sources = f" Dashed: published. {self.published['source']}." if curves else sources
+            # Beside each other round the decision; published values stand on it.
+            places = len(conditions) + (len(conditions) % 2 if curves else 0)
+            gap = min(0.04, 0.6 / places)
             own_curves = [
                 curve
-                for i, played in enumerate(conditions, 1)
+                for i, played in enumerate(conditions)
                 if shared_rounds(played)
-                for curve in variance_curves(played, 0.04 * i)
+                for curve in variance_curves(played, gap * (i - (places - 1) / 2))
             ]
             ks = sorted(
                 {k for played in conditions for k in shared_rounds(played)} | set(self.published["k"] if curves else ())

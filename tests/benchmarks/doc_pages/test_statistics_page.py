@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from llm_coop_envs.benchmarks.doc_pages.interval_methods import METHODS, PRINTED
@@ -51,7 +51,6 @@ def test_the_limits_hold_where_they_are_promised(kind):
             assert 0.93 <= cell.get("effect", 0.95) <= 0.97
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(*[st.floats(-9, 9).map(lambda x: round(x, 1))] * 2), min_size=2, max_size=5))
 def test_the_simulated_test_is_the_one_that_is_printed(pairs):
     first, second = np.array(pairs).T

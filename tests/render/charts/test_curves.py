@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from llm_coop_envs.errors import MissingExtra
-from llm_coop_envs.render.charts.curves import Curve, Dots, Level, Panel, Shade, draw_panels
+from llm_coop_envs.render.charts.curves import Curve, Dots, Level, MarkedLine, Panel, Shade, draw_panels
 from llm_coop_envs.render.charts.style import FORMATS, PALETTE, picture
 
 CURVE = Curve(label="ours", x=[0, 1, 2], y=[1.0, 3.0, 2.0], low=[0.5, 2.0, 1.0], high=[1.5, 4.0, 2.5])
@@ -188,3 +188,44 @@ def test_curves_that_differ_by_less_than_the_eye_sees_are_both_seen():
 def test_dots_in_a_legend_are_large_enough_to_show_their_colour():
     (legend,) = draw(dots=[Dots(label="small", x=[1], y=[1], color="k", size=2.0)]).legends
     assert all(area >= 16 for handle in legend.legend_handles[1:] for area in handle.get_sizes())
+
+
+def boxes(figure, texts):
+    figure.draw_without_rendering()
+    return [text.get_window_extent(figure.canvas.get_renderer()) for text in texts]
+
+
+def test_names_fit_below_an_axis_and_notes_above_it():
+    names = ["temperature\nof the first", "institutions\nof the others"]
+    curve = Curve(label="", x=[0, 1], y=[1, 2])
+    panel = Panel(title="a", note="a condition " * 6, curves=[curve], x_ticks=(0, 1), tick_labels=names)
+    figure = draw_panels([[panel, panel, panel]], size=(2.3, 2.6))
+    for axes in figure.axes:
+        first, second = boxes(figure, axes.get_xticklabels())
+        assert first.x1 <= second.x0
+    (first, *_), (second, *_), (third, *_) = (boxes(figure, axes.texts) for axes in figure.axes)
+    assert first.x1 < second.x0
+    assert second.x1 < third.x0
+    assert third.x1 <= figure.bbox.x1
+
+
+def test_a_long_legend_stays_in_its_figure():
+    figure = draw_panels([[Panel(title="", curves=[Curve(label="a name that goes on " * 4, x=[0, 1], y=[1, 2])])]])
+    (legend,) = figure.legends
+    assert boxes(figure, [legend])[0].x1 <= figure.bbox.x1
+
+
+def test_a_point_without_neighbours_is_seen():
+    curves = [Curve(label="", x=[1, 2, 3], y=[float("nan"), 2, float("nan")], thin=thin) for thin in (False, True)]
+    figure = draw_panels([[Panel(title="", x_label="round", curves=curves)]])
+    (axes,) = figure.axes
+    assert [(line.get_marker(), line.get_markevery()) for line in axes.lines] == [("o", [1]), ("o", [1])]
+    figure.draw_without_rendering()
+    assert all(label.get_text().isdecimal() for label in axes.get_xticklabels())
+
+
+def test_the_name_of_a_line_at_the_left_end_stands_right_of_it():
+    marks = [MarkedLine(at=1.5, label="talk stops"), MarkedLine(at=7.5, label="talk begins")]
+    figure = draw_panels([[Panel(title="", curves=[Curve(label="", x=[2, 9], y=[1, 2])], marks=marks)]])
+    (axes,) = figure.axes
+    assert [text.get_ha() for text in axes.texts] == ["left", "right"]

@@ -42,7 +42,7 @@ function Agents({ place, episode }: { place: Place; episode: Episode }) {
   const path = ["run", place.run, "episode", place.condition, place.seed, "agent"];
   return (
     <>
-      <h1>Agents <span class="quiet">{place.condition} seed {place.seed} · {episode.players.toLocaleString("en")}</span></h1>
+      <h1>Agents <span class="quiet">{episode.title} seed {place.seed} · {episode.players.toLocaleString("en")}</span></h1>
       <Gone run={place.run} />
       <form class="filters" role="search" aria-label="Agents" onSubmit={(event) => event.preventDefault()}>
         <Search name="name" label="Name" />
@@ -69,8 +69,12 @@ function Agents({ place, episode }: { place: Place; episode: Episode }) {
           <>
             <p class="pager" role="status">
               <span>{held.total.toLocaleString("en")} {held.counted === false && "or more "}agents{held.total > PAGE ? `, ${first + 1} to ${Math.min(first + PAGE, held.total)}` : ""}</span>
-              <button disabled={first === 0} onClick={() => go({ first: Math.max(0, first - PAGE) }, true)}>Before</button>
-              <button disabled={first + PAGE >= held.total} onClick={() => go({ first: first + PAGE }, true)}>Next</button>
+              {held.total > PAGE && (
+                <>
+                  <button disabled={first === 0} onClick={() => go({ first: Math.max(0, first - PAGE) }, true)}>Before</button>
+                  <button disabled={first + PAGE >= held.total} onClick={() => go({ first: first + PAGE }, true)}>Next</button>
+                </>
+              )}
               {held.reading && <span class="quiet">Reading {held.reading}: calls, tokens and cost come with it.</span>}
             </p>
             <table class="cards rows">

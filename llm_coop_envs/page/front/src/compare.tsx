@@ -2,7 +2,7 @@
 import { Curves, Key } from "./curves";
 import { runs, useData, type Course, type Detail, type Episode, type Listing, type Measured } from "./data";
 import { Body, jumpsOf, placeOf, useCourse, useEpisode, useFrames, useScrubber, type Place } from "./episode";
-import { exact, Gone, Mean, Shown, worded } from "./parts";
+import { exact, Gone, Mean, Shown } from "./parts";
 import { go, route } from "./route";
 
 function placed(text: string | undefined): Place | null {
@@ -94,7 +94,7 @@ function WholeRuns({ a, b, runs: [one, other] }: { a: string; b: string; runs: (
           <Means first={arm.headline} second={other!.found.find((second) => second.name === arm.name)!.headline} />
         </section>
       ))}
-      {one && other && !shared.length && <p class="empty">No condition has the same name in both runs.</p>}
+      {one && other && !shared.length && !asked.error && <p class="empty">No condition has the same name in both runs.</p>}
     </>
   );
 }
@@ -109,7 +109,7 @@ function Means({ first, second, caption = "" }: { first: Record<string, Measured
       <tbody>
         {names.map((name) => (
           <tr title={first[name].about}>
-            <th scope="row">{worded(name)}</th>
+            <th scope="row">{first[name].name}</th>
             <td class="number"><Mean of={first[name]} /></td>
             <td class="number"><Mean of={second[name]} /></td>
             <td class="number">{exact(second[name].mean - first[name].mean)}</td>
@@ -206,7 +206,7 @@ function Half({ place, episode, round, who, choose, to }: {
   const followed = who !== null && who < episode.players ? who : null;
   return (
     <section aria-label={`${place.run}, ${place.condition}, seed ${place.seed}`}>
-      <h2>{place.run} <span class="quiet">{place.condition} seed {place.seed}{episode.rounds[at] !== round ? ` · ended in round ${episode.rounds[at]}` : ""}</span></h2>
+      <h2>{place.run} <span class="quiet">{episode.title} seed {place.seed}{episode.rounds[at] !== round ? ` · ended in round ${episode.rounds[at]}` : ""}</span></h2>
       <Gone run={place.run} />
       {problem && <p class="problem" role="alert">{problem}</p>}
       <Body place={place} episode={episode} frames={frames} at={at} who={followed} choose={choose} to={to} course={null} plain />

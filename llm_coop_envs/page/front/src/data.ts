@@ -118,6 +118,7 @@ export interface Detail extends Run {
 export interface Episode {
   run: string;
   condition: string;
+  title: string;
   seed: number;
   scenario: string;
   kind: string;

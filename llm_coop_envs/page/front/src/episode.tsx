@@ -95,7 +95,7 @@ function Loaded({ place, episode }: { place: Place; episode: Episode }) {
   return (
     <>
       <div class="heading">
-        <h1>{place.condition} <span class="quiet">seed {place.seed}</span></h1>
+        <h1 title={place.condition}>{episode.title} <span class="quiet">seed {place.seed}</span></h1>
         {episode.live && <Chip state={held?.state.startsWith("paus") ? held.state : "playing"} />}
         {episode.reading !== null && <span class="quiet" role="status">Reading, {episode.reading} %: rounds and messages come as they are read</span>}
         <span class="quiet">{episode.scenario} · {episode.players.toLocaleString("en")} players{episode.end ? ` · ${episode.end}` : ""}</span>

@@ -5,6 +5,9 @@ import { aligned, Chip, count, Empty, exact, Head, money, Search, share, Shown, 
 import { go, link, route } from "./route";
 
 const PAGE = 50;
+
+// A cell of a number; on a narrow screen one without a value is left out.
+const valued = (value: number | null | undefined) => (value === null || value === undefined ? "number none" : "number");
 const OPENED = ["finished", "playing"];
 const STATES = ["finished", "playing", "failed", "waiting"];
 
@@ -50,7 +53,8 @@ function Rows({ held, run, told, first, sort, condition }: { held: Detail; run: 
   // Columns of measures need one scenario: others measure other things.
   const alike = new Set(arms.map((one) => one.scenario)).size === 1;
   const measures = alike ? [...new Set(arms.flatMap((one) => Object.keys(one.headline)))] : [];
-  const about = (name: string) => arms.find((one) => one.headline[name])?.headline[name].about ?? "";
+  const measured = (name: string) => arms.find((one) => one.headline[name])?.headline[name];
+  const called = (name: string) => measured(name)?.name ?? worded(name);
   const texts = Object.fromEntries(measures.map((name) => [name, aligned(told.rows.map((one) => one.measures[name]))]));
   const models = run.models.length > 0;
   const scenario = (one: EpisodeRow) => held.found.find((arm) => arm.name === one.condition)?.scenario;
@@ -73,7 +77,7 @@ function Rows({ held, run, told, first, sort, condition }: { held: Detail; run: 
             <Head column="condition" sort={sort} />
             <Head column="seed" sort={sort} number />
             <Head column="state" sort={sort} />
-            {measures.map((name) => <Head key={name} column={name} sort={sort} number note={about(name)} />)}
+            {measures.map((name) => <Head key={name} column={name} sort={sort} number title={called(name)} note={measured(name)?.about} />)}
             {!alike && <th scope="col">Headline measure</th>}
             {models && <><Head column="cost" sort={sort} number /><Head column="fallbacks" sort={sort} number /></>}
           </tr>
@@ -84,12 +88,12 @@ function Rows({ held, run, told, first, sort, condition }: { held: Detail; run: 
               <th scope="row">{!OPENED.includes(one.state) ? one.title : <a href={link(["run", run.run, "episode", one.condition, one.seed])}>{one.title}<span class="hidden"> seed {one.seed}</span></a>}{!alike && <span class="quiet under">{scenario(one)}</span>}</th>
               <td data-name="Seed" class="number">{one.seed}</td>
               <td data-name="State"><Chip state={one.state} note={one.problem} />{one.share !== null && <span class="quiet"> {Math.round(100 * one.share)} %</span>}</td>
-              {measures.map((name) => <td key={name} data-name={worded(name)} class="number">{texts[name](one.measures[name])}</td>)}
-              {!alike && <td data-name="Headline measure"><First row={one} held={held} /></td>}
+              {measures.map((name) => <td key={name} data-name={called(name)} class={valued(one.measures[name])}>{texts[name](one.measures[name])}</td>)}
+              {!alike && <td data-name="Headline measure" class="words"><First row={one} held={held} /></td>}
               {models && (
                 <>
-                  <td data-name="Cost" class="number">{one.cost === null && one.tokens ? <span class="quiet">{count(one.tokens)} tokens</span> : money(one.cost)}</td>
-                  <td data-name="Fallbacks" class={one.asked && one.fallbacks! / one.asked > 0.05 ? "number bad" : "number"}>{one.asked ? share(one.fallbacks ?? 0, one.asked) : "–"}</td>
+                  <td data-name="Cost" class={valued(one.cost ?? (one.tokens || null))}>{one.cost === null && one.tokens ? <span class="quiet">{count(one.tokens)} tokens</span> : money(one.cost)}</td>
+                  <td data-name="Fallbacks" class={one.asked && one.fallbacks! / one.asked > 0.05 ? "number bad" : valued(one.asked || null)}>{one.asked ? share(one.fallbacks ?? 0, one.asked) : "–"}</td>
                 </>
               )}
             </tr>

@@ -7,7 +7,7 @@ import { CompareView } from "./compare";
 import { connected, listen, runs, served } from "./data";
 import { EpisodeView } from "./episode";
 import { Notify } from "./notify";
-import { useKeys } from "./parts";
+import { Empty, useKeys } from "./parts";
 import { link, route } from "./route";
 import { RunView } from "./run";
 import { RunsView } from "./runs";
@@ -34,7 +34,7 @@ function Trail() {
   );
 }
 
-const THEMES = ["system", "light", "dark"];
+const THEMES = [["system", "as the system"], ["light", "light"], ["dark", "dark"]];
 
 function Theme() {
   const [theme, set] = useState(() => {
@@ -57,7 +57,7 @@ function Theme() {
     <label class="theme">
       <span class="hidden">Colours</span>
       <select value={theme} onChange={(event) => set(event.currentTarget.value)}>
-        {THEMES.map((one) => <option value={one}>{one}</option>)}
+        {THEMES.map(([one, name]) => <option value={one}>{name}</option>)}
       </select>
     </label>
   );
@@ -108,6 +108,7 @@ function View() {
     return <EpisodeView {...place} />;
   }
   if (kind === "run" && run) return <RunView name={run} />;
+  if (kind) return <><h1>No such page</h1><Empty title="There is nothing at this address"><p><a href={link([])}>All runs</a></p></Empty></>;
   return <RunsView />;
 }
 

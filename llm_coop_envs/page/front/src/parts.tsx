@@ -67,7 +67,7 @@ export function ends(of: Measured): (number | null)[] {
 export function Mean({ of, text = aligned(ends(of)) }: { of: Measured; text?: (value: number | null) => string }) {
   return (
     <>
-      {text(of.mean)} <span class="quiet">{of.low === null || of.high === null ? `${of.n} episode` : `${text(of.low)} to ${text(of.high)}`}</span>
+      {text(of.mean)} <span class="quiet">{of.low === null || of.high === null ? `${of.n} episode` : `(${text(of.low)} to ${text(of.high)})`}</span>
     </>
   );
 }

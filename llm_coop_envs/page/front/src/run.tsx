@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { Answers } from "./answers";
 import { keepNotes, runs, served, useData, type Detail, type Run } from "./data";
 import { EpisodeTable } from "./episodes";
-import { bytes, Chip, clock, count, Fact, Progress, share, Shown, Steering, useAgain, when } from "./parts";
+import { bytes, Chip, clock, count, Empty, Fact, Progress, share, Shown, Steering, useAgain, when } from "./parts";
 import { link } from "./route";
 import { Spent, Tags } from "./runs";
 
@@ -22,6 +22,7 @@ export function RunView({ name }: { name: string }) {
       </>
     );
   }
+  if (asked.error && !now) return <><h1>{name}</h1><Empty title={asked.error}><p><a href={link([])}>All runs</a></p></Empty></>;
   return <Shown asked={asked}>{(held) => <Read held={held} run={{ ...held, ...now }} />}</Shown>;
 }
 
@@ -48,7 +49,7 @@ function Read({ held, run }: { held: Detail; run: Run }) {
       <Notes run={run} />
       <Answers held={held} run={run} />
       <Facts run={run} />
-      <Workers run={run} parts={held.parts} />
+      <Workers run={run} held={held} />
       <EpisodeTable held={held} run={run} />
       <Sessions held={held} />
     </>
@@ -136,9 +137,10 @@ function Sessions({ held }: { held: Detail }) {
     </>
   );
 }
-function Workers({ run, parts }: { run: Run; parts: Detail["parts"] }) {
+
+function Workers({ run, held }: { run: Run; held: Detail }) {
   const lives = Object.entries(run.live);
-  const elsewhere = parts.filter((one) => !(one.part in run.live));
+  const elsewhere = held.parts.filter((one) => !(one.part in run.live));
   if (!lives.length && !elsewhere.length) return null;
   return (
     <>
@@ -166,9 +168,10 @@ function Workers({ run, parts }: { run: Run; parts: Detail["parts"] }) {
                     <td data-name="Episodes now" class="words"><span class="tags">
                       {Object.entries(live.playing).slice(0, 12).map(([name, told]) => {
                         const cut = name.lastIndexOf("/");
+                        const [condition, seed] = [name.slice(0, cut), name.slice(cut + 1)];
                         return (
-                          <a class="tag" href={link(["run", run.run, "episode", name.slice(0, cut), name.slice(cut + 1)])}>
-                            {name}{told.share !== undefined && told.share !== null ? ` ${Math.round(100 * told.share)} %` : ""}
+                          <a class="tag" href={link(["run", run.run, "episode", condition, seed])}>
+                            {held.found.find((arm) => arm.name === condition)?.title ?? condition} {seed}{told.share !== undefined && told.share !== null ? ` ${Math.round(100 * told.share)} %` : ""}
                           </a>
                         );
                       })}

@@ -54,7 +54,7 @@ def worth(game, firm, actions):
     return sum(game.profits[a, firm] * game.delta[firm] ** t for t, a in enumerate(actions))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(games())
 def test_states_and_actions_are_numbers_in_base_m(case):
     game, strategies, rng = case
@@ -71,7 +71,7 @@ def test_states_and_actions_are_numbers_in_base_m(case):
         assert states[0] // game.actions ** (game.memory - 1) == actions[0]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(games())
 def test_a_limit_cycle_is_what_play_repeats(case):
     game, strategies, rng = case
@@ -107,7 +107,7 @@ def test_a_cycle_begins_after_the_first_visit_of_the_state_that_comes_back():
     assert analysis.limit_cycle(game, strategies, 3).states.tolist() == [1, 2, 0]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(games())
 def test_values_are_discounted_profits(case):
     game, strategies, rng = case
@@ -122,7 +122,7 @@ def test_values_are_discounted_profits(case):
     assert q[firm, state, own] == pytest.approx(values[firm, state], rel=1e-12)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(games())
 def test_no_plan_beats_the_best_reply(case):
     game, strategies, _ = case
@@ -140,7 +140,7 @@ def test_no_plan_beats_the_best_reply(case):
             assert best[i, state] == pytest.approx(max(reached), rel=1e-9)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(games())
 def test_equilibrium_play_and_loss_by_their_definitions(case):
     game, strategies, rng = case
@@ -296,7 +296,7 @@ def test_the_authors_deal_the_digits_of_a_state_out_firm_by_firm():
     assert once.misread(np.arange(once.states)).tolist() == list(range(once.states))
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.integers(0, 2**32), st.integers(2, 3))
 def test_misread_values_take_the_first_step_from_another_state(seed, points):
     game = game_of(points=points, memory=2, delta=0.8)

@@ -27,7 +27,7 @@ def cases(draw):
     return game, strategies, limit_cycle(game, strategies, int(rng.integers(game.states))), rng
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(cases(), st.integers(1, 4))
 def test_a_response_is_forced_play_and_then_the_strategies(case, periods):
     game, strategies, cycle, rng = case

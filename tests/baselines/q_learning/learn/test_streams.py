@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from llm_coop_envs.baselines.q_learning.learn import duopoly, kernel, streams
@@ -46,7 +46,6 @@ def address_of(array):
     return array.ctypes.data
 
 
-@settings(deadline=None)
 @given(st.lists(words, min_size=8, max_size=8), st.integers(2, 40), st.floats(1e-12, 1.0), st.floats(0.0, 0.01))
 def test_a_firm_explores_at_its_rate_and_uniformly(raw, points, eps, beta):
     firms = 4
@@ -64,7 +63,6 @@ def test_a_firm_explores_at_its_rate_and_uniformly(raw, points, eps, beta):
             assert picks[i, j] <= min(share * points, points) + 1e-9
 
 
-@settings(deadline=None)
 @given(
     st.lists(words, min_size=8, max_size=8),
     st.integers(2, 16),

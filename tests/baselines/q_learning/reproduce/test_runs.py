@@ -179,7 +179,10 @@ def test_learning_needs_its_extra_and_analysis_does_not():
         "except Exception as error: print(type(error).__name__, error)\n"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True).stdout
-    assert out == ("True\nMissingExtra Q-learning needs the extra 'rl': pip install 'llm-coop-envs[rl]'\n")
+    assert out == (
+        "True\nMissingExtra Q-learning needs the extra 'rl': pip install 'llm-coop-envs[rl]' "
+        "(in a checkout: pip install -e '.[rl]')\n"
+    )
 
 
 def test_docked_runs_count_from_one(tmp_path):

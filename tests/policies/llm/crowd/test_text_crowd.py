@@ -12,7 +12,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from text_crowds import crowd_rounds, dying, number, numbers, own_index
 
@@ -133,7 +133,7 @@ def test_integers_are_rounded_halves_up_counted_from_low_and_huge_ones_are_illeg
     assert flags == [[], [], ["illegal_choice"], [], ["illegal_choice"]]
 
 
-@settings(derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(derandomize=True)
 @given(
     st.lists(
         st.one_of(

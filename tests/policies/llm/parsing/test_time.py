@@ -140,7 +140,7 @@ def test_a_fragment_repeated_takes_no_time(fragment):
 
 
 @given(st.lists(st.sampled_from(FRAGMENTS), min_size=1, max_size=4).map("".join), st.text(max_size=8))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_fragments_repeated_take_no_time(fragment, other):
     assert slowest((fragment + other) * (LENGTH // len(fragment + other))) < CEILING
 

@@ -124,7 +124,7 @@ def test_every_nasty_text_arrives_whole():
 
 
 @given(st.text(st.characters(codec="utf-8"), max_size=60), st.sampled_from(COMPLETE))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_any_message_is_one_line_of_the_prompt(text, name):
     pack = load_pack(name)
     heard = (Heard(speaker="player_1", text=text, own=False), Heard(speaker="player_0", text=text, own=True))
