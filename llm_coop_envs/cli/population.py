@@ -13,6 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from llm_coop_envs.cli.messages import sentences
+from llm_coop_envs.util.quoting import harmless
 
 
 @sentences
@@ -49,7 +50,14 @@ def population_command(
     for row in rows:
         test = f"{round(row.drawn - row.share, 9) + 0.0:+.4f}" if row.p is None else f"{row.p:.3f}"
         name, previous_column = ("" if row.column == previous_column else row.column), row.column
-        table.add_row(escape(name), escape(row.value), f"{row.share:.4f}", f"{row.drawn:.4f}", f"{row.people:,}", test)
+        table.add_row(
+            escape(harmless(name)),
+            escape(harmless(row.value)),
+            f"{row.share:.4f}",
+            f"{row.drawn:.4f}",
+            f"{row.people:,}",
+            test,
+        )
     console.print(table)
     if differ:
         console.print(
@@ -60,4 +68,4 @@ def population_command(
         )
     for person in profiles:
         text = ", ".join(f"{name}: {value}" for name, value in person.items() if name != "background")
-        console.print(f"\n{escape(text)}\n{escape(person['background'])}", highlight=False)
+        console.print(escape(harmless(f"\n{text}\n{person['background']}")), highlight=False)

@@ -277,12 +277,12 @@ def _labelled(names: Sequence[str], text: str) -> dict[str, str]:
     """Several parts on one line: `a: 3, b: -1` or `a = 3 and b = -1`; empty if they are not all labelled, once."""
     any_name = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
     labels = list(re.finditer(rf"(?<![\w.-])({any_name})\s*[:=]\s*", text, re.IGNORECASE))
-    found = [next(name for name in names if name.lower() == label[1].lower()) for label in labels]
-    if sorted(found) != sorted(names):
+    ordered = [next(name for name in names if name.lower() == label[1].lower()) for label in labels]
+    if sorted(ordered) != sorted(names):
         return {}
     ends = [label.start() for label in labels[1:]] + [len(text)]
     return {
-        name: _BEHIND.sub("", text[label.end() : end]) for name, label, end in zip(found, labels, ends, strict=True)
+        name: _BEHIND.sub("", text[label.end() : end]) for name, label, end in zip(ordered, labels, ends, strict=True)
     }
 
 

@@ -263,8 +263,8 @@ def _play(
         raise foreign.refuse(episode.origin, f"cannot be played by our rules ({error})") from error
     changed = next((event for event in events if event.get("flags")), None)
     if changed:
-        what = f"{changed['agent']} in round {changed['round']}: {', '.join(changed['flags'])}"
-        raise foreign.refuse(episode.origin, f"has a move that our rules do not take as it is ({what})")
+        reason = f"{changed['agent']} in round {changed['round']}: {', '.join(changed['flags'])}"
+        raise foreign.refuse(episode.origin, f"has a move that our rules do not take as it is ({reason})")
     agents = events[0]["agents"]
     if set(agents) != set(episode.players):
         raise foreign.refuse(episode.origin, f"has {len(episode.players)} players, not {len(agents)}")

@@ -51,9 +51,9 @@ def cut_to(data: Any, shape: Any) -> Any:
         return [cut_to(item, shape[0]) for item in data]
     if not isinstance(shape, Mapping):
         return data
-    below = {str(name).removesuffix("?"): kept for name, kept in shape.items() if name is not ...}
+    shapes = {str(name).removesuffix("?"): part_shape for name, part_shape in shape.items() if name is not ...}
     return {
-        name: cut_to(value, below.get(name, shape.get(...)))
+        name: cut_to(value, shapes.get(name, shape.get(...)))
         for name, value in data.items()
-        if name in below or ... in shape
+        if name in shapes or ... in shape
     }

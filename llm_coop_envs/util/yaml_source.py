@@ -231,6 +231,8 @@ class _Reader:
             items = [self.read(child, f"{field}[{index}]", below) for index, child in enumerate(node.value)]
             return replace(empty, value=items)
         try:
+            if not is_text(node.value):
+                raise ValueError("half a surrogate pair is no text")
             return replace(empty, value=self._loader.construct_object(node))
         except ValueError as error:
             empty.fail(f"cannot be read: {error}")
@@ -242,6 +244,8 @@ class _Reader:
             key = YamlNode(None, self._source, key_node.start_mark.line + 1, field)
             if not isinstance(key_node, yaml.ScalarNode):
                 key.fail("a name must be plain text")
+            if not is_text(key_node.value):
+                key.fail("a name has half a surrogate pair in it, which is no text")
             if key_node.value in seen:
                 key.fail(f"'{key_node.value}' is given twice (first on line {seen[key_node.value]}); keep one")
             seen[key_node.value] = key.line
@@ -255,6 +259,11 @@ class _Reader:
             # YAML puts a block on the line of its first item, one below its name; people look for the name.
             result[name] = replace(value, line=key_node.start_mark.line + 1)
         return result
+
+
+def is_text(text: str) -> bool:
+    """Whether a text can be written: half a surrogate pair cannot."""
+    return not any("\ud800" <= sign <= "\udfff" for sign in text)
 
 
 def _kind(value: Any) -> str:

@@ -310,8 +310,8 @@ class BatchEnv(ABC):
         except DAMAGED as error:
             raise SnapshotError(f"the state is damaged ({error})") from error
         for name in values.keys() - {"_seed"}:
-            kept, value = getattr(self, name), values[name]
-            if not isinstance(value, np.ndarray) or (value.dtype, value.shape) != (kept.dtype, kept.shape):
+            current, value = getattr(self, name), values[name]
+            if not isinstance(value, np.ndarray) or (value.dtype, value.shape) != (current.dtype, current.shape):
                 raise SnapshotError("the state belongs to another batch: it has other copies, agents or features")
         return values
 

@@ -140,7 +140,7 @@ def set_titles(axes: Axes, title: str, note: str) -> None:
 
 def set_labels(axes: Axes, x_label: str, y_label: str) -> None:
     """Set the labels of both axes, in lines that a journal's column holds."""
-    axes.set_xlabel(x_label)
+    axes.set_xlabel(wrap_to(x_label, 0.7 * _panel_inches(axes)[0], 10))
     axes.set_ylabel(wrap_to(y_label, 0.6 * _panel_inches(axes)[1], 10))
 
 

@@ -96,6 +96,17 @@ def test_a_run_is_continued_by_its_folder(path, server, tmp_path):
     assert_sentence(invoke("run", folder, "--seed", 4), "whose seed is fixed")
 
 
+def test_prices_are_part_of_the_run_and_go_on_with_it(path, server, tmp_path):
+    folder, prices = tmp_path / "run", tmp_path / "prices.yaml"
+    prices.write_text("scripted: {input: 2, output: 8}")
+    with_model(path, server, folder, "--max-calls", 5, "--prices", prices)
+    prices.unlink()
+    assert invoke("run", folder, "--max-calls", 1000).exit_code == 0
+    first, second = manifest(folder)["sessions"]
+    assert second["asking"]["prices"] == first["asking"]["prices"]
+    assert first["asking"]["prices"]["scripted"]["input"] == 2
+
+
 def test_a_run_is_not_continued_with_other_players(path, server, tmp_path):
     folder = tmp_path / "run"
     with_model(path, server, folder, "--max-calls", 3)

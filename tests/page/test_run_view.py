@@ -104,6 +104,17 @@ def test_playing_begins_anew_at_the_end(browser, page):
     browser.until("document.querySelector('output b').innerText !== '3'")
 
 
+def test_an_episode_that_is_not_there_yet_is_shown_once_it_is(browser, tmp_path):
+    study = small_study(KBC)
+    run_study(study, tmp_path / "run", limit=1)
+    condition = study.conditions[-1]
+    with looked_at(browser, tmp_path) as (_, address):
+        browser.open(f"{address}#/run/run/episode/{condition.name}/{condition.seeds[-1]}")
+        browser.shows("is not there yet")
+        run_study(study, tmp_path / "run")
+        browser.shows("Round")
+
+
 def test_an_episode_that_is_played_is_followed_until_somebody_looks_back(browser, tmp_path, monkeypatch):
     rules = KBC.replace("talk: false, players: 5", "talk: false, players: 5, session: repeated, rounds: 200")
     fast = workers.play_episode

@@ -219,3 +219,5 @@ def test_the_command_prints_the_audit(tmp_path):
     assert_sentence(invoke("population", path, "--size", 4), "nobody among 4")
     path.write_text("attributes: {education: {shares: {a: 0.4}}}")
     assert_sentence(invoke("population", path), "line 1", "add up to 0.4")
+    path.write_text('size: 2\nattributes: {x: {shares: {"\\e[31m": 0.5, b: 0.5}}}')
+    assert r"\x1b[31m" in invoke("population", path).stdout

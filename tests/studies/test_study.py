@@ -161,6 +161,8 @@ BROKEN = {
     "? [1, 2]\n: 3": ["plain text"],
     "name: !!python/object/apply:os.system ['true']": ["line 1", "name", "tag"],
     "name: !!binary aGFsbG8=": ["line 1", "name", "tag"],
+    'name: "a\\ud800"': ["line 1", "name", "surrogate"],
+    '"a\\ud800": x': ["line 1", "surrogate"],
     "conditions: [}": ["line 1", "not valid YAML"],
 }
 

@@ -7,6 +7,7 @@ import pytest
 
 from llm_coop_envs.errors import MissingExtra
 from llm_coop_envs.render.charts.curves import Curve, Dots, Level, MarkedLine, Panel, Shade, draw_panels
+from llm_coop_envs.render.charts.sizes import column_width
 from llm_coop_envs.render.charts.style import FORMATS, PALETTE, picture
 
 CURVE = Curve(label="ours", x=[0, 1, 2], y=[1.0, 3.0, 2.0], low=[0.5, 2.0, 1.0], high=[1.5, 4.0, 2.5])
@@ -229,3 +230,12 @@ def test_the_name_of_a_line_at_the_left_end_stands_right_of_it():
     figure = draw_panels([[Panel(title="", curves=[Curve(label="", x=[2, 9], y=[1, 2])], marks=marks)]])
     (axes,) = figure.axes
     assert [text.get_ha() for text in axes.texts] == ["left", "right"]
+
+
+def test_labels_below_panels_of_a_column_stand_apart():
+    panel = Panel(title="a", x_label="direction 1 (17 % of the variance)", curves=[Curve(label="", x=[0, 1], y=[1, 2])])
+    with column_width(3.3):
+        figure = draw_panels([[panel, panel]], size=(2.6, 2.3))
+    first, second = boxes(figure, [axes.xaxis.label for axes in figure.axes])
+    assert first.x1 <= second.x0
+    assert second.x1 <= figure.bbox.x1

@@ -27,11 +27,15 @@ function grows(episode: Episode): boolean {
 
 export function useEpisode(place: Place) {
   const [growing, note] = useState(false);
-  const asked = useData<Episode>("episode", { ...place }, growing ? changes(place) : "");
+  const [missing, miss] = useState(false);
+  // One that is not there yet is asked for again when its run goes on.
+  const finished = missing ? runs.value?.find((one) => one.run === place.run)?.finished : "";
+  const asked = useData<Episode>("episode", { ...place }, growing || missing ? `${changes(place)} ${finished}` : "");
   const unfinished = asked.data !== undefined && grows(asked.data);
   useEffect(() => {
     if (unfinished) note(true);
-  }, [unfinished]);
+    miss(asked.error !== undefined);
+  }, [unfinished, asked.error]);
   return asked;
 }
 
