@@ -53,8 +53,10 @@ def check_memory(env: ScenarioEnv) -> None:
     Raises:
         SettingsError: it does not.
     """
+    if env.n_players < CROWD:
+        return
     needed, free = memory_for(env), free_memory()
-    if env.n_players >= CROWD and free is not None and needed > free:
+    if free is not None and needed > free:
         advice = "play fewer, or fewer rounds, or without recording" if env.record else "play fewer"
         reason = f"take about {needed / 1e9:.1f} GB of memory, and {free / 1e9:.1f} GB are free; {advice}"
         raise SettingsError("players", env.n_players, reason)

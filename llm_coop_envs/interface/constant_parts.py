@@ -14,6 +14,8 @@ from typing import Any, TypeGuard
 from jinja2 import Environment, Template, meta, nodes, pass_context
 from jinja2.runtime import Context
 
+from llm_coop_envs.interface.sandbox import context_of
+
 # It holds a space, so that no template can name it.
 _FILTER = "constant part"
 # To look up a text costs as much as rendering a part with fewer names and filters than these.
@@ -141,8 +143,7 @@ class ConstantParts:
         entry = self._texts.get(key)
         if entry is not None:
             return entry[1]
-        own_context = Context(self._environment, slots, None, part.template.blocks)
-        text = "".join(part.template.root_render_func(own_context))
+        text = "".join(part.template.root_render_func(context_of(part.template, slots)))
         if len(self._texts) >= _MOST_TEXTS:
             self._texts.clear()
         self._texts[key] = values, text

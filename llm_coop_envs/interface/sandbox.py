@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Mapping
 from types import BuiltinMethodType
 from typing import Any
 
+from jinja2 import Template
 from jinja2.exceptions import SecurityError
 from jinja2.runtime import Context, LoopContext, Macro, Undefined
 from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2.utils import missing
 
 # Methods of the plain values in slots that templates call. None of them makes long texts out of short ones.
 _METHODS = {str: ("endswith", "lower", "startswith", "strip", "upper"), dict: ("get", "items", "keys", "values")}
@@ -64,6 +67,26 @@ class SlotsEnvironment(ImmutableSandboxedEnvironment):
         if not isinstance(repeated, int | float) and len(repeated) * count > _LONGEST_REPETITION:
             raise TypeError(f"'*' makes nothing longer than {_LONGEST_REPETITION}")
         return super().call_binop(context, operator, left, right)
+
+
+class _Names(dict[str, Any]):
+    """The names that a template may use, with their values; any other name is missing."""
+
+    def __missing__(self, name: str) -> Any:
+        """What stands for a name that is not there."""
+        return missing
+
+
+def context_of(template: Template, values: Mapping[str, Any]) -> Context:
+    """What a template is rendered with, as `Template.render` makes it, but that names are looked up at once.
+
+    Jinja looks, in Python, first among the names that the template has assigned. Only blocks can ask for those again.
+    """
+    names = values if type(values) is _Names else _Names(values)
+    context = Context(template.environment, names, template.name, template.blocks)
+    if not template.blocks:
+        vars(context)["resolve_or_missing"] = names.__getitem__
+    return context
 
 
 def is_shown(kind: Any, attribute: str) -> bool:

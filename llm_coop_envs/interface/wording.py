@@ -363,7 +363,6 @@ class Templates:
             with _explained(folder / name):
                 tree = parts.split(environment.parse(_with_parts(name, sources)))
                 self._templates[name] = environment.from_string(tree)
-        self._globals = dict(environment.globals)
 
     def render(self, name: str, values: Mapping[str, Any]) -> str:
         """A template in words; paragraphs that are not there leave no gap.
@@ -375,15 +374,13 @@ class Templates:
         Raises:
             WordingError: the template fails on these values.
         """
-        from jinja2.runtime import Context
+        from llm_coop_envs.interface.sandbox import context_of
 
         if self._base is not None and name not in self._templates:
             return self._base.render(name, values)
-        # What Template.render does, without merging and listing Jinja's globals anew for every text.
         template = self._templates[name]
-        context = Context(template.environment, {**self._globals, **values}, name, template.blocks)
         try:
-            text = "".join(template.root_render_func(context)).strip()
+            text = "".join(template.root_render_func(context_of(template, values))).strip()
         except Exception as error:
             raise _explanation(self.folder / name, error) from error
         # What players wrote is quoted and has no line ends.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import sys
 from fractions import Fraction
 from typing import Any
 
@@ -57,16 +59,24 @@ def told_values(settings: KBCSettings) -> list[float]:
     return [*values, *(float(said == name) for name in SAID)]
 
 
+@functools.cache
+def _as_number(fraction: Fraction) -> float:
+    return tidy(float(fraction))
+
+
 def fixed_slots(settings: KBCSettings) -> dict[str, Any]:
-    """The slots that stay the same for all players throughout an episode."""
+    """The slots that stay the same for all players throughout an episode.
+
+    Equal settings give the same objects: texts are kept by the identity of what they say (`interface.constant_parts`).
+    """
     return {
         "low": tidy(settings.low),
         "high": tidy(settings.high),
         "integer": settings.integer,
         **{name: getattr(settings, name) for name in ("winner_rule", "reward_rule", "currency")},
-        "ratio": str(settings.ratio),
-        "offset": str(settings.offset),
-        "tolerance": tidy(float(settings.tolerance)),
+        "ratio": sys.intern(str(settings.ratio)),
+        "offset": sys.intern(str(settings.offset)),
+        "tolerance": _as_number(settings.tolerance),
         "unit": tidy(settings.unit),
         "repeated": settings.session == "repeated",
         "together": settings.talk_mode == "simultaneous",

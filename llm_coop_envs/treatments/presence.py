@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
@@ -152,7 +153,8 @@ class Presence(Perception):
     @property
     def _player_names(self) -> list[str]:
         seats = self._seats() or {self._role: self.n_players}
-        return [f"{role}_{i}" for role, count in seats.items() for i in range(count)]
+        # The same objects in every episode: texts are kept by their values' identity (`interface.constant_parts`).
+        return [sys.intern(f"{role}_{i}") for role, count in seats.items() for i in range(count)]
 
     @functools.cached_property
     def _roles(self) -> tuple[str, ...]:

@@ -151,3 +151,20 @@ def test_slots_hold_all_fields_and_constant_ones_are_the_same_objects(scenario):
     _, infos = env.look(who=np.array([0]))
     again = infos[name]["slots"]
     assert [key for key in constant_names(env.slots_type) if vars(again)[key] is not vars(slots)[key]] == []
+
+
+def test_what_is_constant_is_the_same_in_every_episode_of_number_contests():
+    first, second = (first_slots(PLAYED["kbc"]("en-a")) for _ in range(2))
+    differing = [key for key in constant_names(type(first)) if vars(first)[key] is not vars(second)[key]]
+    assert set(differing) <= {"groups"}
+
+
+def test_names_are_looked_up_as_jinja_does(tmp_path):
+    source = "{% set a = 'x' %}{% block inner %}{{ a }} {{ b }}{% endblock %}{% if b is defined %}!{% endif %}"
+    assert templates(tmp_path, source).render(TEMPLATE, {"b": 1}) == "x 1!"
+    source = "{% if changing %}{% set a = 'x' %}{% endif %}{{ a }}, {{ b is defined }}"
+    own = templates(tmp_path, source)
+    assert own.render(TEMPLATE, {"a": "y", "changing": False}) == "y, False"
+    assert own.render(TEMPLATE, {"a": "y", "b": 0, "changing": True}) == "x, True"
+    with pytest.raises(WordingError, match="'a' is undefined"):
+        own.render(TEMPLATE, {"changing": False})

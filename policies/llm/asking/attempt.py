@@ -95,7 +95,14 @@ class Attempts:
 
     async def _ask(self, job: Job, reserved: Reserved) -> ChatReply:
         """Ask the model, settle the reservation and journal the outcome."""
-        claim = await self._claim_again(job, reserved)
+        try:
+            # Just before sending once more: this process may have been stopped while it wrote.
+            claim = self.claim(job.key.episode)
+        except ClaimLost as lost:
+            self.ledger.cancel(reserved, sent=True)
+            error = ChatError(str(lost), kind="lost")
+            await self.journal.record_failure(job.key, job.request, job.digest, error, final=False)
+            raise
         self.counters.calls += 1
         # The same for all attempts at this question in this run only; the hash reveals nothing about the run.
         name = f"{self.journal.run} {job.key} {job.digest}".encode("utf-8", "replace")
@@ -127,16 +134,6 @@ class Attempts:
         self.counters.add(settled.reply)
         self.counters.spent = self.ledger.spent
         return settled.reply
-
-    async def _claim_again(self, job: Job, reserved: Reserved) -> int:
-        """Look at the claim again, just before sending: this process may have been stopped while it wrote."""
-        try:
-            return self.claim(job.key.episode)
-        except ClaimLost as lost:
-            self.ledger.cancel(reserved, sent=True)
-            error = ChatError(str(lost), kind="lost")
-            await self.journal.record_failure(job.key, job.request, job.digest, error, final=False)
-            raise
 
     def _release(self, reserved: Reserved, error: ChatError) -> None:
         """Close the reservation of a failed attempt; it counts in full if the provider may bill it."""

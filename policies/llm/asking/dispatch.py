@@ -11,7 +11,7 @@ import math
 import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from llm_coop_envs.errors import LlmCoopError
 from llm_coop_envs.policies.llm.asking.limits import LONGEST_PAUSE, Breaker, Bucket, InFlight, goes_on, pause_after
@@ -127,8 +127,8 @@ class Dispatcher:
         """Wait until no attempt is in flight."""
         if self._look_task is not None:
             self._look_task.cancel()
-        while self._workers:
-            await asyncio.wait(set(self._workers))
+        while running := [worker for worker in self._workers if not worker.done()]:
+            await asyncio.wait(running)
 
     def abandon(self) -> None:
         """Cancel the attempts in flight. Answers that were already paid for are lost."""
@@ -140,7 +140,6 @@ class Dispatcher:
         self._active += 1
         worker = asyncio.get_running_loop().create_task(self._work(self._take()))
         self._workers.add(worker)
-        worker.add_done_callback(self._workers.discard)
 
     def may_send(self) -> bool:
         """Whether the next job may be sent now. If it may be sent later, a timer is set."""
@@ -181,6 +180,8 @@ class Dispatcher:
         except asyncio.CancelledError:
             self._active -= 1
             raise
+        finally:
+            self._workers.discard(cast("asyncio.Task[None]", asyncio.current_task()))
         self.queue.pump()
 
     async def _make_attempt(self, job: Job) -> None:

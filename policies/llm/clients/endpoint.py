@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import ipaddress
 import math
 import re
@@ -200,7 +201,7 @@ class Endpoint(Settings):
             return self.model.removeprefix("openai/")
         return self.model
 
-    @property
+    @functools.cached_property
     def where(self) -> str:
         """The endpoint as messages name it."""
         return " and ".join(url.rstrip("/") for url in self._urls) or self.model

@@ -7,7 +7,7 @@ import re
 from llm_coop_envs.policies.llm.parsing.answer_reading import EMPTY, OK, REFUSED, TRUNCATED, UNREADABLE, Reading
 from llm_coop_envs.policies.llm.parsing.cleaning import clean_words
 from llm_coop_envs.policies.llm.parsing.objects import find_objects
-from llm_coop_envs.policies.llm.parsing.tokens import remove_template_tokens
+from llm_coop_envs.policies.llm.parsing.tokens import LONGEST, remove_template_tokens
 
 # "**My message:** let us go", "Reply: let us go"
 _LABEL = re.compile(
@@ -28,6 +28,11 @@ _SILENT = re.compile(
     re.IGNORECASE,
 )
 _OPENING = frozenset("([<*")
+# Words in which no thought, template token, fence or object can begin; and {"message": "..."} with such words.
+_PLAIN = re.compile(r"[^<>\[\](){}*`\x80-\U0010ffff]*")
+_SIMPLE = re.compile(
+    r'[ \n]?\{[ \n]{0,4}"([a-z]+)"[ \n]?:[ \n]?"([^<>\[\](){}*`"\\\x00-\x1f\x80-\U0010ffff]*)"[ \n]{0,4}\}[ \n]?'
+)
 _PAIRS = {'"': '"', "“": "”", "„": "“", "«": "»", "'": "'"}
 
 
@@ -46,9 +51,37 @@ def read_text(
         truncated: whether the provider cut the answer; what is there of a message is still read.
         refused: whether the provider says that the model refused.
     """
-    message, flags = clean_words(text)
     if refused:
         return Reading(REFUSED)
+    flags: tuple[str, ...] = ()
+    message = _simple_words(text, key)
+    if message is None:
+        message, flags = clean_words(text)
+        unpacked = _unpack(message, key)
+        if unpacked is None:
+            return Reading(TRUNCATED if truncated else UNREADABLE, rule="json", flags=flags)
+        message, flags = unpacked[0], tuple(dict.fromkeys((*flags, *unpacked[1])))
+    message = _unwrap(message, speaker)
+    if not message:
+        return Reading(TRUNCATED if truncated else EMPTY, flags=flags)
+    return Reading(OK, message, "text", flags)
+
+
+def _simple_words(text: str, key: str) -> str | None:
+    """The words of an answer that is nothing but plain words, or one simple object with them; else `None`.
+
+    A short cut: the rules find the same words in ten times the time.
+    """
+    if len(text) > LONGEST:
+        return None
+    if _PLAIN.fullmatch(text):
+        return text.strip()
+    match = _SIMPLE.fullmatch(text)
+    return match[2].strip() if match is not None and match[1] == key else None
+
+
+def _unpack(message: str, key: str) -> tuple[str, tuple[str, ...]] | None:
+    """A message without a fence or an object around it, and flags for what was removed; `None` if it has no text."""
     fenced = _FENCED.match(message)
     if fenced is not None:
         message = fenced[1].strip()
@@ -59,14 +92,11 @@ def read_text(
         ]
         value = next((value for value in reversed(values) if value is not None), None)
         if isinstance(value, str):
-            message, flags_inside = remove_template_tokens(value)
-            message, flags = message.strip(), tuple(dict.fromkeys((*flags, *flags_inside)))
-        elif value is not None or not objects or objects[0].fields is None:
-            return Reading(TRUNCATED if truncated else UNREADABLE, rule="json", flags=flags)
-    message = _unwrap(message, speaker)
-    if not message:
-        return Reading(TRUNCATED if truncated else EMPTY, flags=flags)
-    return Reading(OK, message, "text", flags)
+            message, flags = remove_template_tokens(value)
+            return message.strip(), flags
+        if value is not None or not objects or objects[0].fields is None:
+            return None
+    return message, ()
 
 
 def _unwrap(message: str, speaker: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import math
 import re
 from abc import ABC, abstractmethod
@@ -112,7 +113,14 @@ def _object_schema(reader: Reader[Any], repair: bool, max_tokens: int | None, be
             value["enum"] = [*value["enum"], None]
     properties: dict[str, Any] = {} if repair or reader.kind == "text" else dict.fromkeys(beside, text)
     properties[reader.key] = value
-    return FixedSchema(type="object", properties=properties, required=list(properties), additionalProperties=False)
+    schema = {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+    return _shared_schema(json.dumps(schema))
+
+
+@functools.lru_cache(maxsize=1 << 10)
+def _shared_schema(text: str) -> FixedSchema:
+    """The schema that a text writes: of many questions whose options go by the same letters it is one object."""
+    return FixedSchema(json.loads(text))
 
 
 class CachingReader(Reader[T]):

@@ -267,3 +267,13 @@ def test_abandoned_attempts_say_so():
 
     bench = run(fine, use)
     assert bench.counters.in_flight == 0
+
+
+def test_drain_does_not_wait_for_attempts_that_were_abandoned_before_they_began():
+    async def use(bench):
+        bench.submit(0)
+        bench.dispatcher.abandon()
+        await asyncio.wait_for(bench.dispatcher.drain(), 5.0)
+        assert not bench.begun
+
+    run(fine, use)

@@ -18,6 +18,7 @@ from llm_coop_envs.policies.llm.parsing import (
     read_number,
     read_option,
     read_text,
+    texts,
 )
 from llm_coop_envs.policies.llm.parsing.answer_reading import STATUSES
 from llm_coop_envs.policies.llm.parsing.numberwords import parse_spelled
@@ -136,6 +137,48 @@ def test_a_simple_object_is_read_as_any_other(reason, value, question, indent, r
     fields = {**({"reason": reason} if reasoned else {}), question.key: value}
     short, long = read_both_ways(json.dumps(fields, ensure_ascii=False, indent=indent), question)
     assert (short, short.named) == (long, long.named)
+
+
+def text_both_ways(text, **asked):
+    """The reading of a message by the short way for plain words and simple objects, and by the long one."""
+    short = read_text(text, **asked)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(texts, "_simple_words", lambda *_: None)
+        return short, read_text(text, **asked)
+
+
+WORDS = st.one_of(
+    ANSWERS,
+    st.text("az:.'\"\\ \n\t\x1c{}()[]<>*`é", max_size=30),
+    st.sampled_from(
+        ["Reply: go left", 'player_1: "go"', "'so'", "pass", "message: ", "thinking: hm", "You: go", "I, 7."]
+    ),
+)
+WRAPPINGS = st.sampled_from(
+    [
+        *["{}", '{{"message": "{}"}}', ' {{ "message":"{}"\n}}\n', '{{"plan": "{}"}}', '{{"MESSAGE": "{}"}}', "{{{}}}"],
+        *['"{}"', '{{"message": {}}}', '{{"message": "{}"', '{{"message": "{}", "to": "x"}}'],
+        '{{"message": "{}"}} {{"message": "b"}}',
+    ]
+)
+
+
+@given(WORDS, WRAPPINGS, st.sampled_from(["message", "plan"]), st.booleans(), st.booleans())
+@example("a" * 15_990, '{{"message": "{}"}}', "message", False, False)  # longer than what is read
+@settings(max_examples=1500, deadline=None)
+def test_plain_words_are_read_as_any_other_answer(words, wrapping, key, cut, refused):
+    asked = {"key": key, "speaker": "player_1", "truncated": cut, "refused": refused}
+    short, long = text_both_ways(wrapping.format(words), **asked)
+    assert short == long
+    short, long = text_both_ways(json.dumps({key: words}, ensure_ascii=False), **asked)
+    assert short == long
+
+
+def test_recorded_answers_are_read_the_same_by_the_short_way():
+    for answer in answers():
+        for text in (answer.text, json.dumps({"message": answer.text})):
+            short, long = text_both_ways(text, speaker="player_1", truncated=answer.cut)
+            assert short == long, text
 
 
 def test_a_simple_object_with_the_words_of_an_answer_is_read_as_any_other():
