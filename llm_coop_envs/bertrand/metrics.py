@@ -283,7 +283,7 @@ def _round_counts(settings: Mapping[str, Any]) -> Range:
 
 
 _CHOSEN = " (without those whose prices were laid down)"
-_LAST = f"the last {LAST_ROUNDS} rounds{_CHOSEN}, or over all if there are fewer"
+_LAST = f"at most the last {LAST_ROUNDS} rounds{_CHOSEN}"
 
 MEASURES = Measures(
     episode=episode_metrics,

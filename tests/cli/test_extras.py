@@ -112,9 +112,10 @@ def test_all_that_is_missing_is_one_sentence():
     with pytest.raises(MissingExtra) as caught:
         need_all(missing("writing", "study"), lambda: None, missing("asking", "openai"), missing("writing", "study"))
     assert str(caught.value) == (
-        "writing and asking need the extras 'study' and 'openai': pip install 'llm-coop-envs[study,openai]'"
+        "writing and asking need the extras 'study' and 'openai': pip install 'llm-coop-envs[study,openai]' "
+        "(in a checkout: pip install -e '.[study,openai]')"
     )
-    with pytest.raises(MissingExtra, match=r"^a and b needs the extra 'llm': pip install 'llm-coop-envs\[llm\]'$"):
+    with pytest.raises(MissingExtra, match=r"^a and b needs the extra 'llm': pip install 'llm-coop-envs\[llm\]' \("):
         need_all(missing("a", "openai"), missing("b", "llm"))
 
 
