@@ -86,7 +86,8 @@ def supersuit(env: Any, copies: int, *, leaving: bool = False) -> Play:
     import supersuit as ss
 
     env = ss.black_death_v3(env) if leaving else env
-    vector = ss.concat_vec_envs_v1(ss.pettingzoo_env_to_vec_env_v1(env), copies, num_cpus=0, base_class="gymnasium")
+    single = ss.pettingzoo_env_to_vec_env_v1(env)
+    vector: Any = ss.concat_vec_envs_v1(single, copies, num_cpus=0, base_class="gymnasium")
     vector.reset(seed=0)
     actions = np.random.default_rng(0).integers(0, vector.action_space.n, (16, vector.num_envs))
 
@@ -102,7 +103,8 @@ def supersuit(env: Any, copies: int, *, leaving: bool = False) -> Play:
 
 def evacuation_in_supersuit(**settings: Any) -> Play:
     """Prepare evacuations that SuperSuit steps."""
-    env = evacuation_v0.parallel_env(**{"talk": False, **settings})
+    quiet: dict[str, Any] = {"talk": False, **settings}
+    env = evacuation_v0.parallel_env(**quiet)
     return supersuit(NumericView(env, masks=False), 4, leaving=True)
 
 

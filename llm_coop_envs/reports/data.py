@@ -280,8 +280,9 @@ def csv_bytes(table: pa.Table) -> bytes:
 
 def _may_change(texts: pa.ChunkedArray) -> bool:
     """Whether `table_cell` may change one of the texts; asking so takes a twentieth of asking for each."""
-    import pyarrow.compute as pc
+    import pyarrow.compute
 
+    pc: Any = pyarrow.compute  # its functions are made when it is imported
     begin = (pc.starts_with(texts, sign) for sign in FORMULA)
     return any(pc.any(matches).as_py() for matches in (*begin, pc.match_substring(texts, "\0")))
 

@@ -241,6 +241,7 @@ def draw_panels(
                     fill(axes, panel)
         if bar:
             draw_colour_bar(figure, grid, bar)
+        legend = None
         if names:
             handles = {
                 text: handle
@@ -259,7 +260,7 @@ def draw_panels(
                 if isinstance(handle, PathCollection):
                     handle.set_sizes([max(_LEGEND_DOT, size) for size in handle.get_sizes()])
         with any_letters():
-            _fit_texts(figure, grid, legend if names else None)
+            _fit_texts(figure, grid, legend)
     note_plotted(figure, (row for panel in panels for row in _rows(panel)))
     _PANELS[figure] = rows
     return figure
