@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from llm_coop_envs.benchmarks.doc_pages.interval_methods import PRINTED, compare_methods
+from llm_coop_envs.benchmarks.doc_pages.interval_methods import METHODS, PRINTED, compare_methods
 from llm_coop_envs.benchmarks.doc_pages.markdown import fill_template, table, versions_of
 from llm_coop_envs.benchmarks.speed.harness import machine
 from llm_coop_envs.statistics.comparison import ALPHA, DRAWN, MOST_LISTED, Comparison
@@ -233,6 +233,7 @@ def page() -> str:
         "PAIRED": _table(recorded["paired"]),
         "UNPAIRED": _table(recorded["unpaired"]),
         "MEANS": _means_table(recorded["means"]),
+        "METHODS": _methods_table(recorded["means"]),
         "SIMULATED": f"{MEANS:,}",
         "ROUNDS": ", ".join(f"{_percent(recorded['rounds'][str(n)])} with {n} episodes" for n in SIZES),
         "EFFECT": ", ".join(
@@ -250,6 +251,28 @@ def _means_table(results: Mapping[str, Mapping[str, Mapping[str, Mapping[str, fl
         for name, by_size in results.items()
     ]
     return table(["one arm's values: coverage, %", *(f"n = {n}" for n in MEAN_SIZES)], rows)
+
+
+def _methods_table(results: Mapping[str, Mapping[str, Mapping[str, Mapping[str, float]]]]) -> str:
+    """Return the worst of each method over all kinds of values."""
+
+    def figures(method: str, size: int, name: str) -> list[float]:
+        return [by_size[str(size)][method][name] for by_size in results.values()]
+
+    five, eight = MEAN_SIZES[:2]
+    rows = [
+        [
+            method,
+            *(f"{100 * min(figures(method, n, 'coverage')):.1f}" for n in MEAN_SIZES),
+            f"{100 * max(figures(method, five, 'outside')):.0f}",
+            f"{100 * max(figures(method, eight, 'empty')):.0f}",
+            f"{max(figures(method, five, 'jump')):.1f}",
+        ]
+        for method in METHODS
+    ]
+    coverages = (f"covers at least, %, n = {n}" for n in MEAN_SIZES)
+    others = f"leaves what can be, %, n = {five}", f"holds under half of the values, %, n = {eight}"
+    return table(["", *coverages, *others, f"jump from round to round, of Student's reach, n = {five}"], rows)
 
 
 def _table(results: Mapping[str, Mapping[str, Mapping[str, float]]]) -> str:
