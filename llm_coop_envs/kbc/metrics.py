@@ -224,8 +224,7 @@ def _players(settings: Mapping[str, Any]) -> Range:
     return Range(low=0.0, high=settings["players"], integer=True)
 
 
-_ALL_FORCED = " (missing where a study forces all numbers)"
-_FORCED = ", without numbers that a study forces (missing where it forces all)"
+_FORCED = ", without numbers that a study forces"
 # What the measures in `_ENDS` can be.
 _END_RANGES: Mapping[str, Range | SettingsRange] = {
     "mean": choice_range,
@@ -297,7 +296,7 @@ MEASURES = Measures(
         "messages": "Messages that were sent in the episode, a count from 0.",
         "reward_mean": "What a player won in all, mean over all who began, in points from 0.",
         **{
-            f"{name}_{end}": f"{text}; {end} decision{_FORCED if name != 'target' else _ALL_FORCED}."
+            f"{name}_{end}": f"{text}; {end} decision{_FORCED if name != 'target' else ''}."
             for name, text in _ENDS.items()
             for end in ("first", "last")
         },
@@ -320,6 +319,7 @@ MEASURES = Measures(
     words=WORDS,
     headline=("variance_last", "mean_last", "mean_first", "unanimous_last"),
     unflagged=without_flagged,
-    forced="Forced numbers are left out of the measures; means and targets that players see have them.",
+    forced="Forced numbers are left out of the measures, so that nothing is measured of a decision in which all are "
+    "forced; means and targets that players see have them.",
     asked=questions_by_agent,
 )

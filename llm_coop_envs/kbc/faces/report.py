@@ -179,7 +179,9 @@ class KbcSection(ScenarioSection[Guesses]):
         readers = self.scenario.published["readers"]
         groups: dict[tuple[tuple[float, float], bool], list[PlayedCondition[Guesses]]] = {}
         for played in self.conditions:
-            if all(episode.rounds for episode in played.episodes):
+            first = 0 if step_name(played) == "k" else 1
+            # A study may force all numbers of the first decision, and the second one does not stand for it.
+            if all(episode.rounds[:1] == (first,) for episode in played.episodes):
                 alike = concerns(readers, self.source) and reference.comparable(
                     KBCSettings.build(**played.condition.settings)
                 )
