@@ -136,6 +136,7 @@ def test_episodes_stand_on_one_axis(played):
     assert all(panel.y_range == pytest.approx((-0.2, 4.2)) for panel in panels)
 
 
+@pytest.mark.rare
 def test_the_grids_hold_it_too(played):
     outcome = draw_figures(played, formats=("png",))
     assert outcome.drawn["toy-rounds"] == ["toy_rounds"]
