@@ -28,8 +28,7 @@ from llm_coop_envs.bertrand.price_measures import WINDOW, together, window_reach
 from llm_coop_envs.bertrand.scenario import SCENARIO
 from llm_coop_envs.bertrand.settings import BertrandSettings
 from llm_coop_envs.bertrand.slots import BertrandSlots
-from llm_coop_envs.core.array_env import TALK
-from llm_coop_envs.core.base_policy import Action, ScriptedPolicy
+from llm_coop_envs.core.base_policy import Action, ScriptedPolicy, stand_aside
 from llm_coop_envs.core.policy import Episode, Request
 from llm_coop_envs.core.scenario import Row
 from llm_coop_envs.core.settings import ScenarioSettings
@@ -175,8 +174,8 @@ class PricingLearner(ScriptedPolicy):
     def decide(self, request: Request) -> Action:
         """Draw a price from the mix of the firm's state, or learn from the last round and choose; silent in talk."""
         slots: BertrandSlots = request.info["slots"]
-        if slots.phase == TALK:
-            return {"message": ""}
+        if (aside := stand_aside(slots)) is not None:
+            return aside
         me = self.episode.agents.index(slots.me)
         state = state_of(self._game, slots, me, self._trained.last_state)
         rng = self.episode.rng

@@ -14,8 +14,7 @@ from llm_coop_envs.bertrand.rules import nearest
 from llm_coop_envs.bertrand.scenario import SCENARIO
 from llm_coop_envs.bertrand.settings import BertrandSettings
 from llm_coop_envs.bertrand.slots import BertrandSlots
-from llm_coop_envs.core.array_env import TALK
-from llm_coop_envs.core.base_policy import Action, ScriptedPolicy
+from llm_coop_envs.core.base_policy import Action, ScriptedPolicy, stand_aside
 from llm_coop_envs.core.policy import Episode, Request
 from llm_coop_envs.core.settings import ScenarioSettings
 from llm_coop_envs.errors import SettingsError
@@ -112,8 +111,8 @@ class QTablePolicy(ScriptedPolicy):
     def decide(self, request: Request) -> Action:
         """Ask the greedy price of the firm's state. Where it learns, first learn, and sometimes explore."""
         slots: BertrandSlots = request.info["slots"]
-        if slots.phase == TALK:
-            return {"message": ""}
+        if (aside := stand_aside(slots)) is not None:
+            return aside
         me = self.episode.agents.index(slots.me)
         state = self.state(slots, me)
         index = int(self.table.strategies[me, state]) if self._q is None else self._learn(self._q[me], me, slots, state)

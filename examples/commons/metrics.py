@@ -101,9 +101,9 @@ MEASURES = Measures(
         "left": MeasureWords(noun="the units left"),
     },
     ranges={
-        "months": lambda settings: Range(low=0, high=settings["months"], integer=not settings["group_size"]),
+        "months": lambda settings: Range(low=0, high=settings["months"], integer=not settings.get("group_size")),
         "round": lambda settings: Range(low=1, high=settings["months"], integer=True),
-        "survived": lambda settings: SHARE if settings["group_size"] else YES_OR_NO,
+        "survived": lambda settings: SHARE if settings.get("group_size") else YES_OR_NO,
         "units": FROM_0,
         **dict.fromkeys(("gini", "over_used", "share_of_best"), SHARE),
         **dict.fromkeys(("pool", "taken", "left"), lambda settings: Range(low=0, high=settings["capacity"])),
