@@ -35,6 +35,8 @@ CASES = [
     ),
     *itertools.product([(make, {}) for make in (AuctionEnv, CommonsEnv, FisheryEnv, MarketEnv)], ["en-a"], TOLD),
 ]
+#: What texts say to those of whom nothing is asked.
+IDLE = ("Nothing is asked of you", "you have nothing to do", "nichts von dir verlangt")
 MECHANISMS = {
     "repetition": {},
     "reputation": PAIRS,
@@ -67,6 +69,7 @@ def check(env):
         question = question_in(text)
         assert question == question_in(scenarios if is_own else notice), text
         assert sorted(text.split()) == sorted([*scenarios.split(), *notice.split()]), "nothing is lost"
+        assert is_own or not any(words in text for words in IDLE), text
         kinds.add(is_own)
     return kinds
 
@@ -92,4 +95,8 @@ def test_under_a_mechanism(kind, wording):
     if "rep" in kind:
         del grid["rounds"]
     kinds |= check(bertrand_v0.parallel_env(mechanism=kind, **grid, **fields))
+    pools = {"preset": "small", **({"villagers": 6, "matching": "random", "group_size": 3} if fields else {})}
+    kinds |= check(
+        CommonsEnv(mechanism=kind, wording={"en-b": "pasture", "de-a": "pollution"}.get(wording, wording), **pools)
+    )
     assert kinds == {True, False} if kind in ("mediation", "contracting") else {True}
