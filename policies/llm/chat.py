@@ -41,8 +41,8 @@ LOCAL = "local:"
 
 RETRYABLE: frozenset[str] = frozenset({"rate_limit", "server", "network", "timeout", "bad_reply", "form"})
 
-# Request settings as JSON, and hash objects already fed with it. A new `seed` for every request could make any number of
-# them. Schemas are known by their identity, and kept so that no other can take it.
+# Request settings as JSON, and hash objects already fed with it. A new `seed` for every request could make any number
+# of them. Schemas are known by their identity, and kept so that no other can take it.
 _known_settings: dict[tuple[Any, ...], tuple[Any, bytes, Any]] = {}
 _MOST_SETTINGS = 1000
 

@@ -158,7 +158,7 @@ class Answers:
         return 0 if record is None else record[2]
 
     def add(self, key: RequestKey, digest: str, packed: bytes, claim: int = 0) -> bool:
-        """Add an answer, or an error's message, as JSON, unless the decision already has an answer of this claim or a later one.
+        """Add an answer or an error's message, as JSON, unless there already is an answer of this claim or a later one.
 
         Two parts may have asked the same question, if one was stopped and the other took its episode over. The episode
         was played on with what the later claim recorded.
