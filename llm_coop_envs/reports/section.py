@@ -237,7 +237,7 @@ def marked(panel: Panel, conditions: Sequence[PlayedCondition[Any]], *, named: b
             text = f"{arm.title}: {change}" if len(conditions) > 1 else change
             lines.setdefault(when.from_round, []).append(shorten(text, MARK))
             if when.until_round is not None:
-                lines.setdefault(when.until_round + 1, []).append(shorten(f"no longer {text}", MARK))
+                lines.setdefault(when.until_round + 1, []).append(shorten(f"end of {text}", MARK))
     rounds = [x for curve in panel.curves for x in curve.x] + [x for dots in panel.dots for x in dots.x]
     return replace(
         panel,
