@@ -83,7 +83,7 @@ class GenericSection(ScenarioSection[list[Row]]):
         Raises:
             NotDrawn: the rounds hold no numbers that every episode has.
         """
-        if not any(len(rows) > 1 for arm in self.conditions for rows in arm.episodes):
+        if self._columns() and not any(len(rows) > 1 for arm in self.conditions for rows in arm.episodes):
             return [self._means()]
         groups = [self.conditions[at : at + MOST_OVERLAID] for at in range(0, len(self.conditions), MOST_OVERLAID)]
         drawings = [drawing for k, arms in enumerate(groups, 1) for drawing in self._rounds(arms, k)]

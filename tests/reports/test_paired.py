@@ -53,7 +53,7 @@ def tables_of(folder, chosen=(), invalid=()):
 
 def test_differences_are_those_of_the_episodes(played):
     table, power = tables_of(played)["kbc"]
-    assert table.title == "talk minus no talk, seed by seed"
+    assert table.title == "Talk minus no talk, seed by seed"
     assert table.head == ["measure", "no talk", "talk", "difference", "effect size", "pairs", "p", "p, Holm"]
     rows = pq.read_table(played / "episodes.parquet").to_pylist()
     silent, talk = (
@@ -194,7 +194,7 @@ def test_treatments_are_compared_with_what_was_not_treated(tmp_path):
     # Not with silence, which would be compared with talk that nobody hears.
     assert {one.first.condition.name for one in arms} == {"heard-delivery-deliver"}
     tables = [table for table in contrast_tables(arms, sections[0]) if table.lead]
-    assert [table.title.split(" minus ")[0] for table in tables] == ["no talk", "talk, delivery drop", "talk stopped"]
+    assert [table.title.split(" minus ")[0] for table in tables] == ["No talk", "Talk, delivery drop", "Talk stopped"]
     _, drop, stopped = tables
     assert "differ in nothing but delivery: same players" in drop.notes[0]
     assert stopped.notes[0].startswith("The two differ in nothing but this: talk = false from round 7 on.")
