@@ -200,10 +200,11 @@ def test_treatments_are_compared_with_what_was_not_treated(tmp_path):
     titles = {table.title.partition(", seed")[0]: table for table in tables}
     assert set(titles) == {
         "Talk, delivery deliver minus no talk",
-        "Talk, delivery drop minus talk, delivery deliver",
+        "Talk, delivery drop minus delivery deliver",
         "Talk stopped minus talk, delivery deliver",
     }
-    drop, stopped = (titles[f"{name} minus talk, delivery deliver"] for name in ("Talk, delivery drop", "Talk stopped"))
+    drop = titles["Talk, delivery drop minus delivery deliver"]
+    stopped = titles["Talk stopped minus talk, delivery deliver"]
     assert "differ in nothing but delivery: same players" in drop.notes[0]
     assert stopped.notes[0].startswith("The two differ in nothing but this: talk = false from round 7 on.")
     assert all(" to " in table.rows[0].cells[2].below for table in (drop, stopped))
