@@ -96,16 +96,14 @@ class World:
 WORLDS: Mapping[str, World] = {
     "normal": World(about="normal", draw=_normal),
     "skewed": World(about="skewed (exponential)", draw=_exponential, within=Range(low=-1.0)),
-    "clustered": World(
-        about="clustered (5 to 40 rounds in an episode, half of the variance the episode's)", draw=_clustered
-    ),
+    "clustered": World(about="clustered (5 to 40 rounds an episode)", draw=_clustered),
     "lognormal": World(
         about="very skewed (lognormal, sigma 1)", draw=_lognormal, promised=False, within=Range(low=-math.exp(0.5))
     ),
-    "modes": World(about="two modes, three episodes in ten in the second", draw=_two_modes, promised=False),
+    "modes": World(about="two modes (three in ten in the second)", draw=_two_modes, promised=False),
     "shares": World(about="shares of 20 yes or no", draw=_shares, promised=False, within=Range(low=-0.8, high=0.2)),
     "stretched": World(
-        about="skewed (exponential), the second arm three times as far out",
+        about="skewed, one arm spread three times as far",
         draw=_exponential,
         factor=3.0,
         promised=False,
