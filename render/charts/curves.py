@@ -20,6 +20,7 @@ from llm_coop_envs.render.charts.style import (
     draw_colour_bar,
     new_figure,
     note_plotted,
+    place_parts,
     set_labels,
     set_titles,
     styled,
@@ -268,7 +269,7 @@ def draw_panels(
 
 def _fit_texts(figure: Figure, grid: Any, legend: Legend | None) -> None:
     """Shrink what does not fit where it stands: names below an axis, notes above panels, and the legend."""
-    figure.draw_without_rendering()
+    place_parts(figure)
     canvas: Any = figure.canvas
     renderer, across = canvas.get_renderer(), figure.bbox.width
 

@@ -115,6 +115,7 @@ def test_measures_are_drawn_round_by_round(played):
     assert short.get_xydata().tolist() == [[i, 6.0] for i in range(2)]
 
 
+@pytest.mark.rare
 def test_the_grids_hold_it_too(played):
     outcome = draw_figures(played, formats=("png",))
     assert outcome.drawn["toy-rounds"] == ["toy_rounds"]
