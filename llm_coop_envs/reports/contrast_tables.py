@@ -12,6 +12,7 @@ from llm_coop_envs.reports.contrast_text import (
     contrast_text,
     family_note,
     family_tests,
+    forced_rounds_note,
     p_text,
 )
 from llm_coop_envs.reports.contrasts import Contrast
@@ -141,6 +142,7 @@ def _contrast_table(
             arms_note(contrast.first, contrast.second),
             *([HOW_TO_READ] if is_first else []),
             *([cluster_note(contrast)] if contrast.first.condition.cluster else []),
+            *filter(None, [forced_rounds_note(contrast)]),
             *([family_note(family)] if is_first_of_family and family_tests(family) else []),
             *contrast.section.flag_notes(),
         ],

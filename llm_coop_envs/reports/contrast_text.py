@@ -107,6 +107,20 @@ def cluster_note(contrast: Contrast) -> str:
     )
 
 
+def forced_rounds_note(contrast: Contrast) -> str:
+    """Say that choices are forced in rounds of one arm alone, so that its measures are of other rounds; else empty."""
+    arms = contrast.first, contrast.second
+    numbers = {number for arm in arms for course in arm.by_round for number in course}
+    forcing = [arm.condition for arm in arms if any(map(arm.condition.forces_in, numbers))]
+    if not any(arms[0].condition.forces_in(number) != arms[1].condition.forces_in(number) for number in numbers):
+        return ""
+    titles = " and ".join(f"'{condition.title}'" for condition in forcing)
+    return (
+        f"Choices are forced in rounds of {titles} that are not forced in the other. What measures leave out for that, "
+        "they have of the other: where play changes from round to round, that is part of the difference."
+    )
+
+
 def comparison_text(test: Comparison, adjusted: float, unit: str = "episodes") -> str:
     """A difference with its interval, effect size, number of pairs and p values.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -105,11 +106,25 @@ class GenericSection(ScenarioSection[list[Row]]):
         name = self._columns()[0]
         values = _by_round(arm.episodes[number], name)
         curve = Curve(label=f"here, {arm.who}", x=list(values), y=list(values.values()), marked=True)
-        return Panel(title="", x_label="round", y_label=self._name(arm, name), curves=[curve], x_ticks=_ticks([arm]))
+        return Panel(
+            title="",
+            x_label="round",
+            y_label=self._name(arm, name),
+            curves=[curve],
+            x_ticks=_ticks([arm]),
+            y_range=self._axis(name),
+        )
 
     def overview_panel(self, conditions: Sequence[PlayedCondition[list[Row]]], temperature: float) -> Panel:
         """The first measure of some conditions by round."""
-        return self._panel(conditions, self._columns()[0])
+        name = self._columns()[0]
+        return replace(self._panel(conditions, name), y_range=self._axis(name))
+
+    def _axis(self, name: str) -> tuple[float, float]:
+        """The vertical axis that holds a column of every episode, so that panels can be compared."""
+        rows = (rows for arm in self.conditions for rows in arm.episodes)
+        values = [value for own in rows for value in _by_round(own, name).values()]
+        return self.range_of_all(name, self.conditions).axis(values)
 
     def _columns(self) -> list[str]:
         """Up to four numeric columns of the rounds' rows: those of headline measures, then others in their order.
@@ -141,7 +156,15 @@ class GenericSection(ScenarioSection[list[Row]]):
                 within = self.range_of(name, arm)
                 curves += mean_curves(arm.label, shared, table, arm.color, within, marked=len(shared) == 1)
         label = self._name(conditions[0], name)
-        return Panel(title="", x_label="round", y_label=label, curves=curves, x_ticks=_ticks(conditions))
+        shown = [y for curve in curves for ys in (curve.y, curve.low or (), curve.high or ()) for y in ys]
+        return Panel(
+            title="",
+            x_label="round",
+            y_label=label,
+            curves=curves,
+            x_ticks=_ticks(conditions),
+            y_range=self.range_of_all(name, conditions).axis(shown) if shown else (None, None),
+        )
 
     def _name(self, arm: PlayedCondition[list[Row]], name: str) -> str:
         """How a chart calls a column."""

@@ -166,6 +166,7 @@ def _answer(contrast: Contrast, measure: str, family: Sequence[Contrast], invali
         caveats=tuple(_forbidding(contrast, test, finding, family, invalid)),
         scripted=_are_scripted(arms),
         arms=tuple(_arm_values(contrast, arm, k, test, measure, scale) for k, arm in enumerate(arms)),
+        within=section.range_of_all(measure, arms).scale(scale.factor),
         paired=test is not None and test.paired,
     )
 
@@ -208,7 +209,7 @@ def _units(test: Comparison, contrast: Contrast) -> str:
     """How many units are compared, in words."""
     of_clusters = " of clusters" if contrast.first.condition.cluster else ""
     if test.paired:
-        return f"{len(test.first)} pair{'' if len(test.first) == 1 else 's'}{of_clusters}"
+        return f"{test.episodes} pair{'' if test.episodes == '1' else 's'}{of_clusters}"
     return f"{test.episodes} {'clusters' if of_clusters else 'episodes'}, unpaired"
 
 
@@ -311,6 +312,7 @@ def _level(section: ScenarioSection[Any], measure: str, arms: Sequence[PlayedCon
         ),
         scripted=_are_scripted(arms),
         arms=tuple(shown),
+        within=section.range_of_all(measure, arms).scale(scale.factor),
     )
 
 

@@ -188,6 +188,15 @@ class ScenarioSection(ABC, Generic[E]):
             or EVERY_EPISODE_RANGES.get(name, ANYTHING)
         )
 
+    def range_of_all(self, name: str, arms: Iterable[PlayedCondition[E]]) -> Range:
+        """What a measure can be in the games of some arms together."""
+        ranges = [self.range_of(name, arm) for arm in arms]
+        lows, highs = [own.low for own in ranges], [own.high for own in ranges]
+        return Range(
+            low=None if None in lows else min(low for low in lows if low is not None),
+            high=None if None in highs else max(high for high in highs if high is not None),
+        )
+
     def define(self, name: str) -> str:
         """The definition of a measure; empty if it has none."""
         panel_measures = getattr(load(self.scenario.after), "about", {})

@@ -16,6 +16,7 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 from llm_coop_envs.core.scenario import PER_CENT
 from llm_coop_envs.reports.answer_parts import Answer, ArmValues, capitalise
 from llm_coop_envs.reports.page_parts import decimals_for, fixed
+from llm_coop_envs.statistics.intervals import Range
 
 #: Width of the picture, where its axis begins and ends, and the height of a row with pairs, without, and without them
 #: where titles are long, in pixels.
@@ -51,13 +52,11 @@ class _Axis:
     left: int = LEFT
 
     @classmethod
-    def over(cls, values: Sequence[float], left: int) -> _Axis:
-        """The axis that holds some values, with two to five ticks."""
+    def over(cls, values: Sequence[float], within: Range, left: int) -> _Axis:
+        """The axis that holds some values of what can be, with two to five ticks."""
         from matplotlib.ticker import MaxNLocator
 
-        low, high = min(values), max(values)
-        margin = 0.04 * (high - low) or 0.5 * abs(low) or 0.5
-        low, high = low - margin, high + margin
+        low, high = within.axis(values, margin=0.04)
         ticks = [tick for tick in MaxNLocator(4).tick_values(low, high) if low <= tick <= high]
         return cls(low=low, high=high, ticks=tuple(float(tick) for tick in ticks), left=left)
 
@@ -76,7 +75,7 @@ def small_picture(answer: Answer) -> str:
     decimals = decimals_for([arm.mean.mean for arm in arms if arm.mean is not None])
     thin = len(arms) > 2
     row = ROW if not thin else THIN_ROW if all(len(arm.title) <= _TITLE_OF_MANY for arm in arms) else BROKEN_ROW
-    axis = _Axis.over(numbers, LEFT_OF_MANY if thin else LEFT)
+    axis = _Axis.over(numbers, answer.within, LEFT_OF_MANY if thin else LEFT)
     rows = [22 + row * index for index in range(len(arms))]
     bottom = rows[-1] + 20
     picture = Element("svg", {"class": "dots", "viewBox": f"0 0 {WIDTH} {bottom + 20}", "role": "img"})

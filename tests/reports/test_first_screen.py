@@ -11,6 +11,7 @@ from llm_coop_envs.reports.headline import read_answers
 from llm_coop_envs.reports.small_picture import LEFT, MOST_ARMS, RIGHT, small_picture
 from llm_coop_envs.runs.folder import open_run
 from llm_coop_envs.runs.runner import run_study
+from llm_coop_envs.statistics.intervals import SHARE, Interval
 
 #: Two screens of a phone.
 TWO_SCREENS = 1_688
@@ -104,6 +105,25 @@ def test_a_picture_shows_each_value_where_it_lies(run):
         assert LEFT <= place <= RIGHT
     assert len(picture.findall("line[@class='pair']")) == 2
     assert len(picture.findall("line[@class='mean']")) == 2
+
+
+def test_equal_shares_are_drawn_where_they_lie_in_what_can_be(run):
+    """Two arms of nothing but 100 % stood in the middle of 50 to 150 %."""
+    from xml.etree import ElementTree
+
+    answer = read_answers(open_run(run))[0]
+    arms = tuple(
+        replace(arm, values=(100.0, 100.0), mean=Interval(mean=100.0, low=100.0, high=100.0, n=2))
+        for arm in answer.arms
+    )
+    full = replace(answer, arms=arms, within=SHARE.scale(100.0), unit="%")
+    picture = ElementTree.fromstring(small_picture(full))
+    ticks = [float(text.text.removesuffix(" %")) for text in picture.iter("text") if text.text.endswith(" %")]
+    assert min(ticks) == 0.0
+    assert max(ticks) <= 100.0
+    places = {float(dot.get("cx")) for dot in picture.iter("circle")}
+    assert min(places) > LEFT + 0.9 * (RIGHT - LEFT)
+    assert answer.within.low == 0.0  # what the scenario declares
 
 
 def test_a_picture_says_what_it_leaves_out(run):
