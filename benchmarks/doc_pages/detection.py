@@ -132,15 +132,17 @@ def evaluate(
     coordinated = np.concatenate([scores[world][detector] for world in scores if world not in independent_worlds])
     false, true, area = roc(independent, coordinated)
     alarms = int((independent >= RULE).sum())
-    found = {world: float(flags.mean()) for world, flags in flagged.items()}
+    shares = {world: float(flags.mean()) for world, flags in flagged.items()}
     return {
-        "found": found,
+        "found": shares,
         "alarms": alarms,
         "honest": len(independent),
         "interval": exact_interval(alarms, len(independent)),
         "area": area,
         "curve": {str(rate): float(true[np.searchsorted(false, rate, side="right") - 1]) for rate in _POINTS},
-        "kappa": kappa(np.array(list(found.values())), np.array([world not in independent_worlds for world in found])),
+        "kappa": kappa(
+            np.array(list(shares.values())), np.array([world not in independent_worlds for world in shares])
+        ),
         "each": min(map(len, flagged.values())),
     }
 
