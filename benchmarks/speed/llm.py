@@ -253,7 +253,8 @@ def memory(url: str, count: int) -> None:
 
 def open_requests(count: int = 10_000) -> dict[str, Any]:
     """Measure the memory of a process with `count` open requests, and their share of it."""
-    with server("--latency", "30") as url:
+    # Long enough for all of them to be sent before the first is answered.
+    with server("--latency", str(10 + count // 500)) as url:
         command = [sys.executable, "-m", __spec__.name, "--memory", url, "--count", str(count)]
         run = subprocess.run(command, capture_output=True, text=True, check=True)
     figures = json.loads(run.stdout.splitlines()[0])
