@@ -167,13 +167,16 @@ $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "$(PYTHON) is $$($(PYTHON) -V 2>&1); llm-coop-envs needs Python 3.10 or newer: make demo PYTHON=/path/to/python" >&2; exit 2; }
 	$(PYTHON) -m venv $(VENV)
 
+# Modules are compiled when they are imported: compiling all of every library takes longer than installing them.
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+
 # Stamps: set up again only when the dependencies may have changed.
 $(VENV)/.study: $(PROJECT) | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[study]"
+	$(INSTALL) -e ".[study]"
 	@touch $@
 
 $(VENV)/.dev: $(PROJECT) | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[dev]"
+	$(INSTALL) -e ".[dev]"
 	@touch $@ $(VENV)/.study
 
 # On Linux pip takes the large CUDA build of torch unless TORCH names another, or pip is given PyTorch's CPU index.

@@ -229,6 +229,7 @@ def without_links(tmp_path_factory):
     return checkout, site
 
 
+@pytest.mark.rare
 def test_a_checkout_without_links_installs_and_plays(without_links, tmp_path):
     """As on Windows, with calls that are missing there; `windows_stand_in.py` says what that does not show."""
     checkout, site = without_links

@@ -70,8 +70,8 @@ def test_commands_are_ones_that_the_program_knows(line):
     command.make_context(name, rest)  # refuses options that are not there
 
 
-# They take a processor for 5 to 10 seconds each, and hold what other pages and tests show in less.
-RARE = {"populations", "scorecard", "shipped_studies"}
+# They take a processor for 5 to 15 seconds each; `.ci/run` runs them too.
+RARE = {"mechanisms", "paper", "populations", "scorecard", "shipped_studies"}
 
 
 @pytest.mark.slow

@@ -106,6 +106,13 @@ def new_figure(width: float, height: float) -> Figure:
     return figure
 
 
+def place_parts(figure: Figure) -> None:
+    """Compute where panels and texts stand, without drawing them: a drawing takes as long again."""
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        engine.execute(figure)
+
+
 _PLOTTED: WeakKeyDictionary[Figure, list[dict[str, Any]]] = WeakKeyDictionary()
 
 

@@ -12,6 +12,7 @@ def test_agent_steps_are_counted():
     assert batches.alone(batches.rock_paper_scissors())(4) == 2 * 4
 
 
+@pytest.mark.rare
 def test_who_has_left_is_not_counted_in_supersuit_either():
     pytest.importorskip("supersuit")
     play = batches.evacuation_in_supersuit()

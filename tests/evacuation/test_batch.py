@@ -78,7 +78,7 @@ def pairs(chosen, copies, steps, seed):
     )
 
 
-@tried(15)
+@tried(8)
 @given(evacuations(), st.integers(0, 2**32))
 def test_copies_play_as_the_environment_alone(chosen, seed):
     pairs(chosen, 2, 12, seed)

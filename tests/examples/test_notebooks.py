@@ -45,8 +45,16 @@ def test_they_are_stored_as_they_were_written(path):
             assert (path.parent / link.partition(")")[0]).is_file()
 
 
+# The long ones are run by `.ci/run` and `make test-all`.
+RARE = {"analyse_a_run", "branch_and_compare"}
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [pytest.param(path, marks=[pytest.mark.rare] * (path.stem in RARE)) for path in NOTEBOOKS],
+    ids=lambda path: path.stem,
+)
 def test_they_run(path, tmp_path, monkeypatch):
     for name in ("HOME", "IPYTHONDIR", "JUPYTER_RUNTIME_DIR"):
         monkeypatch.setenv(name, str(tmp_path / name))

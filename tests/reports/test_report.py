@@ -239,7 +239,7 @@ def test_other_protocols_are_reported_without_false_comparison(tmp_path):
     assert table.rows[0].cells[0].text != "\N{EN DASH}"
 
 
-@pytest.mark.parametrize("which", ["*-silent", "*"])
+@pytest.mark.parametrize("which", [pytest.param("*-silent", marks=pytest.mark.rare), "*"])
 def test_episodes_that_ended_before_a_round_are_no_error(everything, tmp_path, which):
     folder = tmp_path / "run"
     shutil.copytree(everything, folder)

@@ -134,6 +134,7 @@ def test_a_part_that_looks_just_before_another_ends_the_run_has_not_stopped(run,
 
 
 @pytest.mark.slow
+@pytest.mark.rare
 def test_two_processes_share_a_run_and_one_is_killed(tmp_path, study_file):
     """Both play; one is killed; the other ends its share; the killed one is started again and ends the run."""
     folder, path = tmp_path / "run", study_file(MANY)

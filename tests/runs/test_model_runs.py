@@ -224,7 +224,7 @@ def test_an_endpoint_that_is_not_there_stops_the_run(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("client", [CLIENTS[0], *(pytest.param(name, marks=pytest.mark.rare) for name in CLIENTS[1:])])
 def test_with_thirty_percent_faults_everything_is_as_without(tmp_path, whole, client):
     need(client)
     faults = Faults.evenly(0.3, seed=7)

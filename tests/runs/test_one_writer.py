@@ -100,6 +100,7 @@ def test_of_many_processes_on_one_folder_one_writes(tmp_path, study_file):
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs /proc")
+@pytest.mark.rare
 def test_workers_end_with_a_killed_parent_even_while_they_learn(tmp_path, study_file):
     pytest.importorskip("numba")
     path, folder = study_file(ENDLESS), tmp_path / "run"

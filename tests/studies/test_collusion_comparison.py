@@ -250,6 +250,7 @@ def test_the_command_plays_continues_and_reports(tmp_path):
     assert_sentence(refused, "holds a run of")
 
 
+@pytest.mark.rare
 def test_the_command_asks_a_model_and_replays_its_answers(tmp_path):
     arms = ("model-team_up", "model_talk-team_up", "tit_for_tat-team_up")
     options = (*(part for arm in arms for part in ("--only", arm)), "--episodes", 1, "--rounds", 2)

@@ -18,10 +18,10 @@ from llm_coop_envs.baselines.q_learning.reproduce.studies import STUDIES
 from llm_coop_envs.bertrand.deviation import summarise
 
 
-def test_ten_archived_sessions_come_out_exactly():
-    found = list(docked.compare(10))
-    assert [old.session for old, _, _ in found] == list(range(1, 11))
-    assert [differences for _, _, differences in found] == [[]] * 10
+def test_three_archived_sessions_come_out_exactly():
+    found = list(docked.compare(3))
+    assert [old.session for old, _, _ in found] == [1, 2, 3]
+    assert [differences for _, _, differences in found] == [[]] * 3
     assert all(row["converged"] for _, row, _ in found)
 
 

@@ -83,7 +83,7 @@ def play(folder, server, count=40, first=0, client="lean", said=None, **fields):
     return asyncio.run(go())
 
 
-@pytest.mark.parametrize("client", ["lean", "openai"])
+@pytest.mark.parametrize("client", ["lean", pytest.param("openai", marks=pytest.mark.rare)])
 @pytest.mark.parametrize("refusal", REFUSALS)
 @pytest.mark.parametrize("takes", FORMS[1:])
 def test_the_form_is_found_by_asking_and_recorded(tmp_path, takes, refusal, client):

@@ -54,7 +54,7 @@ def test_dollars_and_tokens_cannot_be_kept_without_a_longest_answer(tmp_path, bu
     assert not with_chat(tmp_path / "run", use, budget=budget, prices=price(tmp_path))[1].asked
 
 
-@pytest.mark.parametrize("faults", [0.0, 0.3])
+@pytest.mark.parametrize("faults", [pytest.param(0.0, marks=pytest.mark.rare), 0.3])
 @pytest.mark.parametrize(
     "budget", [Budget(calls=300), Budget(tokens=60_000), Budget(usd=60_000.0), Budget(calls=700, usd=60_000.0)]
 )

@@ -132,7 +132,9 @@ def slowest(text):
     return worst
 
 
-@pytest.mark.parametrize("fragment", FRAGMENTS)
+@pytest.mark.parametrize(
+    "fragment", [pytest.param(text, marks=[pytest.mark.rare] * (n % 3 > 0)) for n, text in enumerate(FRAGMENTS)]
+)
 def test_a_fragment_repeated_takes_no_time(fragment):
     many = fragment * (LENGTH // len(fragment))
     for text in (many, f"Price: {many}7", f"I choose {many}\nAnswer: 7"):

@@ -31,8 +31,15 @@ EPISODES = {
 }
 
 
-@pytest.mark.parametrize("pack", COMPLETE)
-@pytest.mark.parametrize("answers", ["plain", "json", "reason"])
+# All packs, and all forms of answers with one of them; the other combinations are rare.
+@pytest.mark.parametrize(
+    ("pack", "answers"),
+    [
+        pytest.param(pack, answers, marks=[pytest.mark.rare] * (number > 0 and answers != "plain"))
+        for number, pack in enumerate(COMPLETE)
+        for answers in ("plain", "json", "reason")
+    ],
+)
 @pytest.mark.parametrize("name", EPISODES)
 def test_an_episode_needs_no_fallback(name, answers, pack):
     module, settings = EPISODES[name]
