@@ -36,7 +36,7 @@ from llm_coop_envs.runs.side_by_side import rare_garbage_collection
 SYSTEM = "You are one of several players. Read what is known so far and answer as you are asked. " * 8
 LINE = "Player {} said: 'I think most of us will go lower than {} this time, so I will as well.' "
 PARTS = ("own", "chain", "clients", "second", "several", "replay", "open")
-PACKAGES = ("llm-coop-envs", "aiohttp", "openai", "litellm", "orjson", "zstandard")
+PACKAGES = ("llm-coop-envs", "aiohttp", "uvloop", "openai", "litellm", "orjson", "zstandard")
 TARGETS = {
     "own_kbc_cpu_us": "150 at most",
     "own_kbc_json_cpu_us": "80 at most",
