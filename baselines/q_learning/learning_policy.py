@@ -10,7 +10,8 @@ import numpy as np
 from llm_coop_envs.baselines.q_learning.analyse.tables import QTable
 from llm_coop_envs.baselines.q_learning.learn.sessions import run_session
 from llm_coop_envs.baselines.q_learning.learn.settings import QLearningSettings
-from llm_coop_envs.baselines.q_learning.table_policy import QTablePolicy, check_learns
+from llm_coop_envs.baselines.q_learning.table_policy import RATES, QTablePolicy, check_learns, check_rates
+from llm_coop_envs.baselines.stored import check_options
 from llm_coop_envs.bertrand.price_measures import WINDOW, together, window_reached
 from llm_coop_envs.bertrand.settings import BertrandSettings
 from llm_coop_envs.bertrand.slots import BertrandSlots
@@ -25,9 +26,9 @@ class LearningPolicy(QTablePolicy):
 
     Args:
         options: fields of `QLearningSettings` except the market; `goes_on`: whether it goes on learning and exploring
-            while it plays, with the rates at which it converged (default: false); `window_round`: whether
-            `learned_window_round` is measured (default: true). For the latter, learning is played a second time with
-            a record of every period, which takes several times as long.
+            while it plays, with the rates at which it stopped, or with those of a mapping of `rate` and `exploration`
+            (default: false); `window_round`: whether `learned_window_round` is measured (default: true). For the
+            latter, learning is played a second time with a record of every period, which takes several times as long.
 
     Raises:
         SettingsError: an impossible option.
@@ -40,17 +41,18 @@ class LearningPolicy(QTablePolicy):
         if "market" in options:
             raise SettingsError("market", options["market"], "is the one that the condition plays; leave it out")
         self._options = dict(options)
-        self._goes_on = self._flag("goes_on", default=False)
-        self._window_round = self._flag("window_round", default=True)
+        self._goes_on = self._options.pop("goes_on", False)
+        self._window_round = self._options.pop("window_round", True)
         plan = QLearningSettings.from_json(self._options)
-        if self._goes_on:
+        if isinstance(self._goes_on, Mapping):
+            check_options(self._goes_on, RATES)
+            check_rates(plan, **self._goes_on)
+        elif not isinstance(self._goes_on, bool):
+            raise SettingsError("goes_on", self._goes_on, "must be true, false, or a mapping of rate and exploration")
+        elif self._goes_on:
             check_learns(plan, "goes_on", True)
-
-    def _flag(self, name: str, *, default: bool) -> bool:
-        value = self._options.pop(name, default)
-        if not isinstance(value, bool):
-            raise SettingsError(name, value, "must be true or false")
-        return value
+        if not isinstance(self._window_round, bool):
+            raise SettingsError("window_round", self._window_round, "must be true or false")
 
     def begin(self, episode: Episode) -> None:
         """Start an episode.
@@ -65,10 +67,12 @@ class LearningPolicy(QTablePolicy):
     @property
     def learns(self) -> bool:
         """Whether it goes on learning in play."""
-        return self._goes_on
+        return self._goes_on is True or super().learns
 
     def rates(self, me: int, slots: BertrandSlots) -> tuple[float, float]:
-        """The rates at which it converged."""
+        """The rates that it was given, or those at which it stopped learning."""
+        if self._goes_on is not True:
+            return super().rates(me, slots)
         plan, period = self.table.settings, self.table.periods + slots.round - 1
         return plan.spread("alpha")[me], float(np.exp(-plan.spread("beta")[me] * period))
 
@@ -89,7 +93,8 @@ class LearningPolicy(QTablePolicy):
         plan = QLearningSettings.from_json({**self._options, "market": settings})
         game = plan.game()
         session = run_session(plan, seed, number, game=game)
-        super().__init__(QTable.from_session(plan, seed, session))
+        rates = self._goes_on if isinstance(self._goes_on, Mapping) else {}
+        super().__init__(QTable.from_session(plan, seed, session), **rates)
         prices = game.price_of(game.choices(np.arange(game.actions)))
         is_held = together(prices, game.equilibria, settings.band)
         window_round = None

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from llm_coop_envs.baselines.q_learning.analyse.tables import load_table
-from llm_coop_envs.baselines.q_learning.table_policy import QTablePolicy
+from llm_coop_envs.baselines.q_learning.table_policy import RATES, QTablePolicy
 from llm_coop_envs.baselines.stored import check_options, check_played
 from llm_coop_envs.bertrand.scenario import SCENARIO
 from llm_coop_envs.core.base_policy import Policy
@@ -37,7 +37,7 @@ def make(scenario: str, argument: str, options: Mapping[str, Any], chat: object 
 
         check_played(f"q_learning:{IN_TURN}", scenario, SCENARIO.name)
         return SequentialPolicy(options)
-    check_options(options, ("rate", "exploration"))
+    check_options(options, RATES)
     table = load_table(argument)
     check_played(f"q_learning:{argument}", scenario, SCENARIO.name)
     return QTablePolicy(table, **options)

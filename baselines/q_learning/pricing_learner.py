@@ -12,6 +12,7 @@ learner with its own loop (compiled, perhaps) overrides `train`.
 
 from __future__ import annotations
 
+import copy
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,18 +22,20 @@ import numpy as np
 
 from llm_coop_envs.baselines.q_learning.analyse.mixed import MixedPlay
 from llm_coop_envs.baselines.q_learning.learn.game import Floats, Game, Ints
-from llm_coop_envs.baselines.q_learning.table_policy import check_all_stay, state_of
+from llm_coop_envs.baselines.q_learning.table_policy import check_all_stay, past_period, state_of
 from llm_coop_envs.bertrand.deviation import summarise
 from llm_coop_envs.bertrand.price_measures import WINDOW, together, window_reached
 from llm_coop_envs.bertrand.scenario import SCENARIO
 from llm_coop_envs.bertrand.settings import BertrandSettings
 from llm_coop_envs.bertrand.slots import BertrandSlots
-from llm_coop_envs.core.array_env import TALK
-from llm_coop_envs.core.base_policy import Action, ScriptedPolicy
-from llm_coop_envs.core.policy import Request
+from llm_coop_envs.core.base_policy import Action, ScriptedPolicy, stand_aside
+from llm_coop_envs.core.policy import Episode, Request
 from llm_coop_envs.core.scenario import Row
 from llm_coop_envs.core.settings import ScenarioSettings
 from llm_coop_envs.errors import SettingsError
+
+#: What a learner holds that no further learning changes.
+_FIXED = frozenset({"episode", "_game", "_trained", "_learned"})
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,17 +55,20 @@ class Trained:
 
 
 class PricingLearner(ScriptedPolicy):
-    """One learner per firm; they price against each other for `periods` periods and then stop learning.
+    """One learner per firm; they price against each other for `periods` periods, and then play.
 
     Attributes:
         memory: number of past rounds in a state.
         delta: the discount factor by which learned play is evaluated.
         periods: number of learning periods.
+        goes_on: whether it goes on learning while it plays, by `choose` and `update`, in each episode from what it had
+            learned before on; otherwise it plays the mix that it learned.
     """
 
     memory: int = 1
     delta: float = 0.95
     periods: int = 100_000
+    goes_on: bool = False
 
     @abstractmethod
     def prepare(self, game: Game) -> None:
@@ -120,6 +126,7 @@ class PricingLearner(ScriptedPolicy):
         self._game = game = Game.tabulate(settings.market, settings.equilibria, settings.grids, self.memory, delta)
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(number,)))
         self._trained = trained = self.train(game, rng)
+        self._learned = self.get_state()
         if trained.mixes.shape != (game.firms, game.states, game.points) or not np.allclose(
             trained.mixes.sum(axis=2), 1.0
         ):
@@ -143,23 +150,39 @@ class PricingLearner(ScriptedPolicy):
         return row
 
     def get_state(self) -> dict[str, Any]:
-        """Return an empty state: nothing is learned during the episode."""
-        return {}
+        """Return what it knows, where it goes on learning; nothing otherwise."""
+        if not self.goes_on:
+            return {}
+        return {name: copy.deepcopy(value) for name, value in vars(self).items() if name not in _FIXED}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Do nothing: there is no state."""
+        """Continue from what it knew then."""
+        vars(self).update(copy.deepcopy(dict(state)))
 
-    def decide(self, request: Request) -> Action:
-        """Draw a price from the mix of the firm's state; silent in talk.
+    def begin(self, episode: Episode) -> None:
+        """Start an episode, with what was learned before it.
 
         Raises:
             SettingsError: nothing was learned.
         """
         if not hasattr(self, "_trained"):
             raise SettingsError("policy", type(self).__name__, "learns in studies only, before each episode")
+        super().begin(episode)
+        self.set_state(self._learned)
+        self._asked: dict[int, int] = {}
+
+    def decide(self, request: Request) -> Action:
+        """Draw a price from the mix of the firm's state, or learn from the last round and choose; silent in talk."""
         slots: BertrandSlots = request.info["slots"]
-        if slots.phase == TALK:
-            return {"message": ""}
+        if (aside := stand_aside(slots)) is not None:
+            return aside
         me = self.episode.agents.index(slots.me)
         state = state_of(self._game, slots, me, self._trained.last_state)
-        return {"choice": int(self.episode.rng.choice(self._game.points, p=self._trained.mixes[me, state]))}
+        rng = self.episode.rng
+        if not self.goes_on:
+            return {"choice": int(rng.choice(self._game.points, p=self._trained.mixes[me, state]))}
+        if (past := past_period(self._game, slots, me, self._asked)) is not None:
+            before, price, profit = past
+            self.update(me, before, price, profit, state, rng)
+        self._asked[me] = state
+        return {"choice": int(self.choose(me, state, self.periods + slots.round - 1, rng))}

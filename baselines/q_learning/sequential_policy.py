@@ -13,8 +13,7 @@ from llm_coop_envs.baselines.q_learning.table_policy import check_all_stay, chec
 from llm_coop_envs.bertrand.rules import nearest, profit_gain
 from llm_coop_envs.bertrand.settings import IN_TURN, BertrandSettings
 from llm_coop_envs.bertrand.slots import BertrandSlots
-from llm_coop_envs.core.array_env import TALK
-from llm_coop_envs.core.base_policy import Action, ScriptedPolicy
+from llm_coop_envs.core.base_policy import Action, ScriptedPolicy, stand_aside
 from llm_coop_envs.core.policy import Episode, Request
 from llm_coop_envs.core.scenario import Row
 from llm_coop_envs.core.settings import ScenarioSettings
@@ -94,8 +93,8 @@ class SequentialPolicy(ScriptedPolicy):
     def decide(self, request: Request) -> Action:
         """Reply to the rival's price; silent in talk."""
         slots: BertrandSlots = request.info["slots"]
-        if slots.phase == TALK:
-            return {"message": ""}
+        if (aside := stand_aside(slots)) is not None:
+            return aside
         rival = slots.history[-1].rival_prices[0] if slots.history else slots.prior[1]
         me = self.episode.agents.index(slots.me)
         return {"choice": int(self._replies[me, nearest(self._game.prices[me].tolist(), rival)])}

@@ -14,12 +14,13 @@ from llm_coop_envs.bertrand.rules import nearest
 from llm_coop_envs.bertrand.scenario import SCENARIO
 from llm_coop_envs.bertrand.settings import BertrandSettings
 from llm_coop_envs.bertrand.slots import BertrandSlots
-from llm_coop_envs.core.array_env import TALK
-from llm_coop_envs.core.base_policy import Action, ScriptedPolicy
+from llm_coop_envs.core.base_policy import Action, ScriptedPolicy, stand_aside
 from llm_coop_envs.core.policy import Episode, Request
 from llm_coop_envs.core.settings import ScenarioSettings
 from llm_coop_envs.errors import SettingsError
 
+#: The options that say how what was learned is learned further in play.
+RATES = ("rate", "exploration")
 SAME = 1e-3
 """Tolerance for the Nash and joint-profit prices of the market a table plays in, compared with the market it was
 learned in, as a share of the distance between the two prices."""
@@ -47,13 +48,7 @@ class QTablePolicy(ScriptedPolicy):
     def __init__(self, table: QTable, *, rate: float = 0.0, exploration: float = 0.0) -> None:
         self.table = table
         self._game = table.game
-        for name, value in (("rate", rate), ("exploration", exploration)):
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-                raise SettingsError(name, value, "must be a share, from 0 to 1")
-        if exploration and not rate:
-            raise SettingsError("exploration", exploration, "means nothing without a rate; give both, or leave it out")
-        if rate:
-            check_learns(table.settings, "rate", rate)
+        check_rates(table.settings, rate=rate, exploration=exploration)
         self._rate, self._exploration = float(rate), float(exploration)
 
     @property
@@ -116,8 +111,8 @@ class QTablePolicy(ScriptedPolicy):
     def decide(self, request: Request) -> Action:
         """Ask the greedy price of the firm's state. Where it learns, first learn, and sometimes explore."""
         slots: BertrandSlots = request.info["slots"]
-        if slots.phase == TALK:
-            return {"message": ""}
+        if (aside := stand_aside(slots)) is not None:
+            return aside
         me = self.episode.agents.index(slots.me)
         state = self.state(slots, me)
         index = int(self.table.strategies[me, state]) if self._q is None else self._learn(self._q[me], me, slots, state)
@@ -126,11 +121,9 @@ class QTablePolicy(ScriptedPolicy):
     def _learn(self, q: Floats, me: int, slots: BertrandSlots, state: int) -> int:
         """Learn from the last round, and return the price to ask in a state."""
         rate, exploration = self.rates(me, slots)
-        if me in self._asked and slots.history:
-            # The price that the environment counted may differ from the one this firm asked.
-            last, before = slots.history[-1], self._asked[me]
-            price = nearest(self._game.prices[me].tolist(), last.price)
-            target = last.profit + self.table.settings.spread("delta")[me] * q[state].max()
+        if (past := past_period(self._game, slots, me, self._asked)) is not None:
+            before, price, profit = past
+            target = profit + self.table.settings.spread("delta")[me] * q[state].max()
             q[before, price] += rate * (target - q[before, price])
         self._asked[me] = state
         if self.episode.rng.random() < exploration:
@@ -142,6 +135,21 @@ class QTablePolicy(ScriptedPolicy):
         return state_of(self._game, slots, me, self.table.last_state)
 
 
+def check_rates(settings: QLearningSettings, *, rate: Any = 0.0, exploration: Any = 0.0) -> None:
+    """Check the rates at which what was learned with these settings is learned further in play.
+
+    Raises:
+        SettingsError: a number is no share, or what was learned cannot be learned further.
+    """
+    for name, value in zip(RATES, (rate, exploration), strict=True):
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
+            raise SettingsError(name, value, "must be a share, from 0 to 1")
+    if exploration and not rate:
+        raise SettingsError("exploration", exploration, "means nothing without a rate; give both, or leave it out")
+    if rate:
+        check_learns(settings, "rate", rate)
+
+
 def check_learns(settings: QLearningSettings, option: str, value: object) -> None:
     """Check that what was learned can be learned further, one state at a time.
 
@@ -150,6 +158,17 @@ def check_learns(settings: QLearningSettings, option: str, value: object) -> Non
     """
     if settings.exploration != "epsilon" or settings.updates != "asynchronous" or not settings.memory:
         raise SettingsError(option, value, "is there for epsilon-greedy, asynchronous learners with a memory")
+
+
+def past_period(game: Game, slots: BertrandSlots, me: int, asked: Mapping[int, int]) -> tuple[int, int, float] | None:
+    """The state in which firm `me` asked its last price, the price's number, and the profit; `None` before the first.
+
+    The price is the one that counted in the market, which may differ from the one that the firm asked.
+    """
+    if me not in asked or not slots.history:
+        return None
+    last = slots.history[-1]
+    return asked[me], nearest(game.prices[me].tolist(), last.price), last.profit
 
 
 def check_shown(settings: BertrandSettings, rounds: int, reason: str) -> None:

@@ -13,9 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commons.rules import ration, share_out, threshold
-from llm_coop_envs.core.channels import everyone
+from llm_coop_envs.core.channels import everyone, grouped
 from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.core.settings import ScenarioSettings
+from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.interface.hooks import Over, Stage
 from llm_coop_envs.interface.question import Number, Question, Words
 from llm_coop_envs.interface.slots import Heard, Slots
@@ -23,6 +24,7 @@ from llm_coop_envs.mechanisms.stage_game import StageGame
 
 HARVEST, REFLECT = "harvest", "reflect"
 CONSEQUENCE, NUMBER = "consequence", "number"
+_POOLS = ("pool", "left", "grown")
 _CAP = re.compile(r"cap (\d+)")
 
 
@@ -30,7 +32,8 @@ _CAP = re.compile(r"cap (\d+)")
 class CommonsSettings(ScenarioSettings):
     """Settings of the commons; the defaults are GovSim's. The wordings `en-a`, `pasture` and `pollution` are its skins.
 
-    A regulator may order `"cap 10"`: nobody can take more in that month.
+    A regulator may order `"cap 10"`: nobody can take more in that month. With `group_size` there are as many pools as
+    groups, and those who are matched take from one of them; with `matching: random` from another one each month.
 
     Attributes:
         villagers: how many there are, newcomers included.
@@ -42,6 +45,7 @@ class CommonsSettings(ScenarioSettings):
         reflection: whether everybody writes a note to itself at the end of a month.
         note_length: the longest note, in characters.
         notes: how many of its last notes each is shown.
+        shown: how many of the last months each is shown.
         told: what all are told of the pool: `"nothing"` beyond the rules; `"consequence"`, what follows if everybody
             takes more than the pool can bear; or `"number"`, how many units each that is, and nothing else.
         newcomer_goal: what those who join later are told of themselves; empty for nothing.
@@ -55,6 +59,7 @@ class CommonsSettings(ScenarioSettings):
         "exchanges": (1, 20),
         "note_length": (1, 10_000),
         "notes": (0, 100),
+        "shown": (0, 1000),
     }
     allowed: ClassVar[Mapping[str, Collection[str]]] = {
         "rationing": ("units", "proportional"),
@@ -63,6 +68,8 @@ class CommonsSettings(ScenarioSettings):
     small: ClassVar[Mapping[str, int]] = {"months": 2}
     changeable: ClassVar[Mapping[str, bool]] = {"present": True}
     newcomers = True
+    has_groups: ClassVar[bool] = True
+    again: ClassVar[Mapping[str, str]] = {"rounds": "months", "remembered": "shown"}
     fewest = 1
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "govsim": {},
@@ -82,8 +89,20 @@ class CommonsSettings(ScenarioSettings):
     reflection: bool = True
     note_length: int = 500
     notes: int = 3
+    shown: int = 1000
     told: str = "nothing"
     newcomer_goal: str = "All that matters to you is how much you take yourself."
+
+    def __post_init__(self) -> None:
+        """Require that whoever shares a pool stays."""
+        super().__post_init__()
+        if self.group_size and "present" in {name for change in self.changes for name in change.settings}:
+            raise SettingsError("group_size", self.group_size, "does not go with players who join or leave")
+
+    @property
+    def together(self) -> int:
+        """How many take from one pool."""
+        return self.group_size or self.villagers
 
     def check_order(self, order: str) -> None:
         """Know caps besides silence."""
@@ -97,9 +116,9 @@ class CommonsSettings(ScenarioSettings):
         """
         amounts = range(self.capacity + 1)
         return StageGame(
-            players=self.villagers,
+            players=self.together,
             actions=tuple(map(str, amounts)),
-            cooperative=threshold(self.capacity, self.villagers),
+            cooperative=threshold(self.capacity, self.together),
             competitive=self.capacity,
             worth=self._worth,
             amounts=tuple(map(float, amounts)),
@@ -108,7 +127,7 @@ class CommonsSettings(ScenarioSettings):
     def _worth(self, wanted: Sequence[int]) -> list[float]:
         total = sum(wanted)
         left = max(0, self.capacity - total)
-        later = grown(left, self) / self.villagers
+        later = grown(left, self) / self.together
         return [units * min(1.0, self.capacity / total if total else 1.0) + later for units in wanted]
 
 
@@ -124,11 +143,12 @@ class CommonsSlots(Slots):
     Attributes:
         rules: the settings; everybody knows them.
         month: the month, from 1.
-        pool: the units there are now.
-        players: how many take from the pool in this month.
+        pool: the units there are now in the pool from which this villager takes.
+        others: who takes from the same pool in this month.
+        players: how many take from it, this villager among them.
         most: the most that can be taken in this month, by whatever a regulator has ordered.
         bearable: how many units each can take so that the pool is as large again; 0 if it is not told.
-        taken: what everybody got in the last month, (name, units); empty before the first.
+        taken: what those at its pool of the last month got then, (name, units); empty before the first.
         history: (month, pool before, own units) of the months so far.
         notes: (month, own note) of the last months.
         joined: who has joined in this month.
@@ -139,6 +159,7 @@ class CommonsSlots(Slots):
     rules: CommonsSettings
     month: int
     pool: int
+    others: tuple[str, ...]
     players: int
     most: int
     bearable: int
@@ -164,7 +185,8 @@ class CommonsEnv(ScenarioEnv):
 
     Reward: the units that were taken.
 
-    Events: `round`: `pool` before the harvest, `wanted` and `taken` (`None` for who is not there), `left`, and `grown`.
+    Events: `round`: `pool` before the harvest, `wanted` and `taken` (`None` for who is not there), `left`, and `grown`;
+    with several pools the first and the last two are lists, and `game` says which pool each takes from.
     """
 
     metadata: dict[str, Any] = {**ScenarioEnv.metadata, "name": "commons_v0", "render_fps": 2}
@@ -174,7 +196,7 @@ class CommonsEnv(ScenarioEnv):
     act_phases = (HARVEST, REFLECT)
     ruled_phases = (HARVEST,)
     home = Path(__file__).parent
-    kept = ("pool", "history", "written")
+    kept = ("pools", "history", "written")
     cap: float = math.inf
 
     def _setup(self) -> None:
@@ -209,19 +231,20 @@ class CommonsEnv(ScenarioEnv):
         self.cap = float(match[1]) if match else math.inf
 
     def _begin(self, options: Mapping[str, Any]) -> None:
-        self.pool = self.settings.capacity
+        self.pools = [self.settings.capacity] * len(self.groups)
         self.history: list[list[Any]] = []
         self.written: list[list[Any]] = []
 
     def _next_stage(self) -> Stage | Over:
         rules, here = self.settings, self.present_in(self.round)
         if len(self.history) == self.round > 0:
-            if self.history[-1][3] < rules.collapse:
-                return Over("the pool collapsed")
+            if max(self.history[-1][3]) < rules.collapse:
+                return Over("the pool collapsed" if len(self.pools) == 1 else "all pools collapsed")
             if self.phase == HARVEST and rules.talk:
                 self.conversation.forget()
                 drawn = self.nature("order")
-                return self._talk_stage([drawn.permutation(here).tolist() for _ in range(rules.exchanges)], everyone())
+                audience = grouped(self.groups) if rules.group_size else everyone()
+                return self._talk_stage([drawn.permutation(here).tolist() for _ in range(rules.exchanges)], audience)
             if self.phase != REFLECT and rules.reflection:
                 return Stage(REFLECT, [here])
         if self.round == rules.months:
@@ -235,55 +258,77 @@ class CommonsEnv(ScenarioEnv):
             notes = zip(who.tolist(), choices.tolist(), strict=True)
             self.written = [*self.written, *([self.round, i, note] for i, note in notes if note)]
             return
-        rules, pool, wanted = self.settings, self.pool, [int(units) for units in choices]
-        got = (
-            share_out(wanted, pool) if rules.rationing == "proportional" else ration(wanted, pool, self.nature("units"))
-        )
-        left = pool - sum(got)
-        self.pool = grown(left, rules)
-        self._rewards[who] += got
-        taken = self._by_villager(who, got)
-        self.history = [*self.history, [self.round, pool, taken, left]]
+        wanted = dict(zip(who.tolist(), map(int, choices), strict=True))
+        taken, left, before = dict[int, int](), list[int](), self.pools
+        for number, (pool, group) in enumerate(zip(before, self.groups, strict=True)):
+            here = [i for i in sorted(group) if i in wanted]
+            got = self._share([wanted[i] for i in here], pool, number)
+            taken |= dict(zip(here, got, strict=True))
+            left.append(pool - sum(got))
+        self.pools = [grown(units, self.settings) for units in left]
+        self._rewards[who] += [taken[i] for i in who.tolist()]
+        places = {i: number for number, group in enumerate(self.groups) for i in group}
+        game = [places[i] for i in range(self.n_players)]
+        self.history = [*self.history, [self.round, before, self._by_villager(taken), left, game]]
         if self.record:
-            self.emit(
-                "round", pool=pool, wanted=self._by_villager(who, wanted), taken=taken, left=left, grown=self.pool
-            )
+            facts: dict[str, Any] = {
+                **{"pool": before, "wanted": self._by_villager(wanted), "taken": self._by_villager(taken)},
+                **{"left": left, "grown": self.pools},
+            }
+            facts |= {"game": game} if self.settings.group_size else {name: facts[name][0] for name in _POOLS}
+            self.emit("round", **facts)
 
-    def _by_villager(self, who: NDArray[np.intp], units: Sequence[int]) -> list[int | None]:
-        present = dict(zip(who.tolist(), units, strict=True))
-        return [present.get(i) for i in range(self.n_players)]
+    def _share(self, wanted: Sequence[int], pool: int, number: int) -> list[int]:
+        """What those at a pool get of what they want."""
+        if self.settings.rationing == "proportional":
+            return share_out(wanted, pool)
+        return ration(wanted, pool, self.nature(f"units {number}" if number else "units"))
+
+    def _by_villager(self, units: Mapping[int, int]) -> list[int | None]:
+        return [units.get(i) for i in range(self.n_players)]
+
+    def _pool_of(self, index: int) -> int:
+        return next(pool for pool, group in zip(self.pools, self.groups, strict=True) if index in group)
 
     def _features(self) -> NDArray[np.float32]:
         rules, ones = self.settings, np.ones(self.n_players)
         last = self.history[-1][2] if self.history else [0] * self.n_players
         own = np.array([units or 0 for units in last]) / rules.capacity
-        return np.column_stack([ones * self.pool / rules.capacity, ones * self.round / rules.months, own]).astype(
-            np.float32
-        )
+        pools = np.array([self._pool_of(i) for i in range(self.n_players)])
+        return np.column_stack([pools / rules.capacity, ones * self.round / rules.months, own]).astype(np.float32)
 
     def _picture(self) -> str:
         last = [f"{name} {units}" for name, units in self._taken()]
-        return f"month {self.round}: {self.pool} units{'; taken: ' if last else ''}{', '.join(last)}"
+        pools = ", ".join(map(str, self.pools))
+        return f"month {self.round}: {pools} units{'; taken: ' if last else ''}{', '.join(last)}"
 
-    def _taken(self) -> list[tuple[str, int]]:
-        last = self.history[-1][2] if self.history else ()
-        return [(name, units) for name, units in zip(self.possible_agents, last, strict=False) if units is not None]
+    def _taken(self, index: int | None = None) -> list[tuple[str, int]]:
+        """What everybody got in the last month, or those at a villager's pool of that month."""
+        if not self.history:
+            return []
+        *_, last, _, game = self.history[-1]
+        taken = zip(self.possible_agents, last, game, strict=False)
+        return [(name, units) for name, units, k in taken if units is not None and (index is None or k == game[index])]
 
     def _slots(self, index: int, common: dict[str, Any]) -> CommonsSlots:
-        rules, here = self.settings, self.present_in(self.round)
-        before = set(self.present_in(self.round - 1).tolist()) if self.round > 1 else set(here.tolist())
+        rules, here, pool = self.settings, set(self.present_in(self.round).tolist()), self._pool_of(index)
+        before = set(self.present_in(self.round - 1).tolist()) if self.round > 1 else here
         own = [[month, note] for month, i, note in self.written if i == index]
+        others = [self.possible_agents[i] for i in self.group_of(index) if i in here and i != index]
+        months = [(month, pools[game[index]], got[index]) for month, pools, got, _, game in self.history]
+        past = [entry for entry in months if entry[2] is not None]
         return CommonsSlots(
             rules=rules,
             month=self.round,
-            pool=self.pool,
-            players=len(here),
+            pool=pool,
+            others=tuple(others),
+            players=len(others) + 1,
             most=self._most,
-            bearable=threshold(self.pool, len(here)) if rules.told != "nothing" else 0,
-            taken=tuple(self._taken()),
-            history=tuple((month, pool, got[index]) for month, pool, got, _ in self.history if got[index] is not None),
+            bearable=threshold(pool, len(others) + 1) if rules.told != "nothing" else 0,
+            taken=tuple(self._taken(index)),
+            history=tuple(past[len(past) - min(rules.shown, len(past)) :]),
             notes=tuple((month, note) for month, note in own[len(own) - min(rules.notes, len(own)) :]),
-            joined=tuple(self.possible_agents[i] for i in here.tolist() if i not in before),
+            joined=tuple(self.possible_agents[i] for i in sorted(here - before)),
             newcomer=index not in set(self.present_in(1).tolist()),
             heard=self._heard(index, own=True),
             **common,

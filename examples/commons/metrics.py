@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 from typing import Any
@@ -18,22 +19,29 @@ def round_rows(events: Sequence[Event]) -> list[Row]:
     agents, forced, rows = events[0]["agents"], forced_players(events), []
     for event in events:
         if event["type"] == "round":
-            taken = [units for units in event["taken"] if units is not None]
-            left_out = forced.get(event["round"], ())
-            own = [units for agent, units in zip(agents, event["taken"], strict=False) if agent not in left_out]
-            own = [units for units in own if units is not None]
-            bearable = threshold(event["pool"], len(taken))
+            pools, left = as_list(event["pool"]), as_list(event["left"])
+            game = event.get("game", [0] * len(agents))
+            there = [i for i, units in enumerate(event["taken"]) if units is not None]
+            sizes = Counter(game[i] for i in there)
+            bearable = [threshold(pool, sizes[k]) if sizes[k] else 0 for k, pool in enumerate(pools)]
+            taken, left_out = [event["taken"][i] for i in there], forced.get(event["round"], ())
+            beyond = [event["taken"][i] > bearable[game[i]] for i in there if agents[i] not in left_out]
             rows.append(
                 {
                     "round": event["round"],
-                    "pool": event["pool"],
+                    "pool": fmean(pools),
                     "taken": sum(taken),
-                    "left": event["left"],
+                    "left": fmean(left),
                     "gini": gini(taken),
-                    "over_used": sum(units > bearable for units in own) / len(own) if own else None,
+                    "over_used": fmean(beyond) if beyond else None,
                 }
             )
     return rows
+
+
+def as_list(units: int | Sequence[int]) -> Sequence[int]:
+    """The units of each pool, of which there may be one."""
+    return [units] if isinstance(units, int) else units
 
 
 def episode_metrics(events: Sequence[Event]) -> Row:
@@ -42,11 +50,15 @@ def episode_metrics(events: Sequence[Event]) -> Row:
     if not rows:
         return {}
     units = sum(row["taken"] for row in rows)
+    months = [event for event in events if event["type"] == "round"]
+    pools = len(as_list(months[-1]["pool"]))
+    lasted = sum(pool > 0 for month in months for pool in as_list(month["pool"]))
+    alive = [left >= rules["collapse"] for left in as_list(months[-1]["left"])]
     return {
-        "months": len(rows),
-        "survived": len(rows) == rules["months"] and rows[-1]["left"] >= rules["collapse"],
+        "months": lasted if pools == 1 else lasted / pools,
+        "survived": fmean(alive) if len(rows) == rules["months"] else 0.0,
         "units": units,
-        "share_of_best": units / best_units(rules),
+        "share_of_best": units / (pools * best_units(rules)),
         "gini": fmean(row["gini"] for row in rows),
         "over_used": fmean(shares) if (shares := [s for row in rows if (s := row["over_used"]) is not None]) else None,
     }
@@ -68,8 +80,9 @@ MEASURES = Measures(
     episode=episode_metrics,
     rounds=round_rows,
     about={
-        "months": "Months that were harvested, the one in which the pool collapsed included.",
-        "survived": "Whether the pool outlasted all months.",
+        "months": "Months in which there was something to harvest, the one in which the pool collapsed included; mean "
+        "over pools.",
+        "survived": "Whether the pool outlasted all months; the share of several pools that did, 0 to 1.",
         "units": "Units taken by all.",
         "share_of_best": "Units taken as a share of the most: what lets a full pool grow back, at last all.",
         "gini": "How unequal the takings of a month are, 0 to 1, averaged over months.",
@@ -88,9 +101,9 @@ MEASURES = Measures(
         "left": MeasureWords(noun="the units left"),
     },
     ranges={
-        "months": lambda settings: Range(low=0, high=settings["months"], integer=True),
+        "months": lambda settings: Range(low=0, high=settings["months"], integer=not settings.get("group_size")),
         "round": lambda settings: Range(low=1, high=settings["months"], integer=True),
-        "survived": YES_OR_NO,
+        "survived": lambda settings: SHARE if settings.get("group_size") else YES_OR_NO,
         "units": FROM_0,
         **dict.fromkeys(("gini", "over_used", "share_of_best"), SHARE),
         **dict.fromkeys(("pool", "taken", "left"), lambda settings: Range(low=0, high=settings["capacity"])),

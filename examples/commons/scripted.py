@@ -89,5 +89,5 @@ class Fixed(Villager):
 
 POLICIES = {
     **{"threshold": Threshold, "greedy": Greedy, "half": Half, "copycat": Copycat, "fixed": Fixed},
-    **{name: GAME_POLICIES[name] for name in ("best_responder", "naive_voter")},
+    **GAME_POLICIES,
 }

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dilemma.games import MATRIX, PUBLIC_GOODS, TRAVELLERS, Payoffs, claim_payoffs, matrix_payoffs, mean, public_payoffs
 from llm_coop_envs.core.array_env import TALK
-from llm_coop_envs.core.channels import everyone
+from llm_coop_envs.core.channels import everyone, grouped
 from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.core.settings import ScenarioSettings
 from llm_coop_envs.errors import SettingsError
@@ -236,7 +236,8 @@ class DilemmaEnv(ScenarioEnv):
         self.round += 1
         self.conversation.forget()
         if self.settings.talks_in(self.round):
-            return self._talk_stage([self.nature("order").permutation(self.n_players).tolist()], everyone())
+            audience = grouped(self.groups) if self.settings.group_size else everyone()
+            return self._talk_stage([self.nature("order").permutation(self.n_players).tolist()], audience)
         return Stage("act", [self._everyone])
 
     def _fallback(self, who: NDArray[np.intp]) -> NDArray[np.int64]:

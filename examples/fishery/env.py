@@ -139,7 +139,7 @@ class FisheryEnv(ScenarioEnv):
             rules=self.settings,
             season=self.round,
             stock=self.stock,
-            landed=tuple(zip(self.possible_agents, self.history[-1][2], strict=True)) if self.history else (),
+            landed=tuple(zip(self.possible_agents, self.history[-1][2], strict=False)) if self.history else (),
             history=tuple((season, stock, landed[index]) for season, stock, landed in self.history),
             heard=self._heard(index, own=True),
             **common,

@@ -14,12 +14,20 @@ class ActorCritic(PricingLearner):
         delta: discount factor.
         memory: how many past rounds it sees, 0 to 2.
         periods: how many periods it learns.
+        goes_on: whether it goes on learning while it plays.
     """
 
     def __init__(
-        self, alpha: float = 0.1, eta: float = 0.2, delta: float = 0.95, memory: int = 0, periods: int = 100_000
+        self,
+        alpha: float = 0.1,
+        eta: float = 0.2,
+        delta: float = 0.95,
+        memory: int = 0,
+        periods: int = 100_000,
+        goes_on: bool = False,
     ) -> None:
         self.alpha, self.eta, self.delta, self.memory, self.periods = alpha, eta, delta, memory, periods
+        self.goes_on = goes_on
 
     def prepare(self, game):
         """Set all values and preferences to zero."""

@@ -11,12 +11,13 @@ class Exp3(PricingLearner):
     Args:
         explore: the share of uniform prices in its mix (the paper's gamma).
         periods: how many periods it learns.
+        goes_on: whether it goes on learning while it plays.
     """
 
     memory = 0
 
-    def __init__(self, explore: float = 0.05, periods: int = 50_000) -> None:
-        self.explore, self.periods = explore, periods
+    def __init__(self, explore: float = 0.05, periods: int = 50_000, goes_on: bool = False) -> None:
+        self.explore, self.periods, self.goes_on = explore, periods, goes_on
 
     def prepare(self, game):
         """Give all prices the same weight."""

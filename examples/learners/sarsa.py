@@ -13,10 +13,18 @@ class Sarsa(PricingLearner):
         beta: decay of exploration per period, eps_t = exp(-beta t).
         delta: discount factor.
         periods: how many periods it learns.
+        goes_on: whether it goes on learning while it plays.
     """
 
-    def __init__(self, alpha: float = 0.15, beta: float = 4e-5, delta: float = 0.95, periods: int = 200_000) -> None:
-        self.alpha, self.beta, self.delta, self.periods = alpha, beta, delta, periods
+    def __init__(
+        self,
+        alpha: float = 0.15,
+        beta: float = 4e-5,
+        delta: float = 0.95,
+        periods: int = 200_000,
+        goes_on: bool = False,
+    ) -> None:
+        self.alpha, self.beta, self.delta, self.periods, self.goes_on = alpha, beta, delta, periods, goes_on
 
     def prepare(self, game):
         """Begin each firm's table with the discounted profits against rivals with uniformly random prices."""

@@ -11,12 +11,13 @@ class Ucb(PricingLearner):
     Args:
         width: the width of the bound: the factor on sqrt(2 log t / n).
         periods: how many periods it learns.
+        goes_on: whether it goes on learning while it plays.
     """
 
     memory = 0
 
-    def __init__(self, width: float = 1.0, periods: int = 50_000) -> None:
-        self.width, self.periods = width, periods
+    def __init__(self, width: float = 1.0, periods: int = 50_000, goes_on: bool = False) -> None:
+        self.width, self.periods, self.goes_on = width, periods, goes_on
 
     def prepare(self, game):
         """Begin without any observed profit."""

@@ -80,6 +80,18 @@ class ScriptedPolicy(Policy):
         """Return one player's action."""
 
 
+def stand_aside(slots: Any) -> Action | None:
+    """The answer of a rule that plays the scenario alone, wherever something else is asked; `None` for a choice.
+
+    It is silent in talk, reports nothing to a regulator, and takes no part in what a mechanism asks.
+    """
+    if slots.phase == TALK:
+        return {"message": ""}
+    if slots.phase == REPORT:
+        return {"choice": 0}
+    return {"choice": slots.question.stand_in()} if slots.phase in MECHANISM_PHASES else None
+
+
 class SlotsPolicy(ScriptedPolicy):
     """A rule for one scenario that decides from a player's slots.
 
@@ -110,11 +122,9 @@ class SlotsPolicy(ScriptedPolicy):
     def decide(self, request: Request) -> Action:
         """Return a message in talk, else a choice."""
         slots = request.info["slots"]
-        if slots.phase == REPORT:  # these rules never report to a regulator
-            return {"choice": 0}
-        if slots.phase in MECHANISM_PHASES:  # nor do they take part in what a mechanism asks
-            return {"choice": slots.question.stand_in()}
-        return {"message": self.say(slots)} if slots.phase == TALK else {"choice": self.choose(slots)}
+        if slots.phase == TALK:
+            return {"message": self.say(slots)}
+        return stand_aside(slots) or {"choice": self.choose(slots)}
 
     def say(self, slots: Any) -> str:
         """The message in talk; empty by default."""

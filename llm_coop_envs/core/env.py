@@ -60,6 +60,11 @@ class ScenarioEnv(ObservedEnv, ParallelEnv[str, Any, Any], EzPickle):
     role: ClassVar[str]
     act_phases: ClassVar[tuple[str, ...]] = ("act",)
 
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        """Complete what a scenario's `metadata` leave out."""
+        super().__init_subclass__(**keywords)
+        cls.metadata = {**ScenarioEnv.metadata, **cls.metadata}
+
     def __init__(
         self,
         *,

@@ -91,6 +91,8 @@ class ObservedEnv(ArrayEnv):
 
     def _heard(self, index: int, *, own: bool = False) -> tuple[Heard, ...]:
         """What a player has heard, for its slots."""
+        if self.conversation.silent:
+            return ()
         names = self.possible_agents
         heard = self.conversation.heard(index, own=own, since=self._since(index))
         return tuple([m.as_heard(names, m.speaker == index) for m in heard])
@@ -176,7 +178,11 @@ class ObservedEnv(ArrayEnv):
         if isinstance(slots, RegulatorSlots):
             return self._regulation.render(REGULATOR, vars(slots))
         text = self._wording.render(vars(slots))
-        return f"{text}\n\n{slots.notice}" if slots.notice else text
+        if not slots.notice:
+            return text
+        # The question stays last: the scenario's own, or the notice's where the scenario's words ask for nothing.
+        told, question = text.rpartition("\n\n")[::2] if slots.on_turn else (text, "")
+        return "\n\n".join(part for part in (told, slots.notice, question) if part)
 
     def _views(
         self, seats: Indices, *, slots_only: bool = False, rows: NDArray[np.float32] | None = None

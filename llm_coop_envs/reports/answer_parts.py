@@ -111,7 +111,7 @@ class Scale:
     @property
     def of_differences(self) -> str:
         """The unit behind a difference, with a space before it."""
-        unit = "percentage points" if self.words.unit == PER_CENT else self.words.unit
+        unit = "percentage points" if self.words.unit in (PER_CENT, "per cent") else self.words.unit
         return f" {unit}" if unit else ""
 
     @property

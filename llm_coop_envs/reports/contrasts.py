@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from llm_coop_envs.reports.arm_words import title_of_both
 from llm_coop_envs.reports.played import PlayedCondition, values_of
 from llm_coop_envs.reports.section import ScenarioSection
 from llm_coop_envs.statistics.comparison import Comparison, cluster_means, holm
@@ -50,6 +51,10 @@ class Contrast:
     def names(self) -> tuple[str, str]:
         """The names of the two conditions."""
         return self.first.condition.name, self.second.condition.name
+
+    def title(self, word: str) -> str:
+        """Both arms, the reference last, with a word between them."""
+        return title_of_both(self.second.condition.title, word, self.first.condition.title)
 
     def name_of(self, measure: str) -> str:
         """How sentences, axes and lists call a measure."""

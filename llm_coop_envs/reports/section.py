@@ -243,10 +243,10 @@ def marked(panel: Panel, conditions: Sequence[PlayedCondition[Any]], *, named: b
     lines: dict[int, list[str]] = {}
     for arm in conditions:
         for when, change in arm.condition.schedule:
-            text = f"{arm.title}: {change}" if len(conditions) > 1 else change
-            lines.setdefault(when.from_round, []).append(shorten(text, MARK))
+            whose = f"{arm.title}: " if len(conditions) > 1 else ""
+            lines.setdefault(when.from_round, []).append(shorten(f"{whose}{change}", MARK))
             if when.until_round is not None:
-                lines.setdefault(when.until_round + 1, []).append(shorten(f"no longer {text}", MARK))
+                lines.setdefault(when.until_round + 1, []).append(shorten(f"{whose}no longer {change}", MARK))
     rounds = [x for curve in panel.curves for x in curve.x] + [x for dots in panel.dots for x in dots.x]
     return replace(
         panel,

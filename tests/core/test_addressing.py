@@ -240,14 +240,22 @@ def test_every_scenario_says_how_in_every_wording(module, wording):
     settings |= {bertrand_v0: {"firms": 3}, kbc_v0: {"players": 3}, evacuation_v0: {"preset": "small"}}[module]
     env = module.parallel_env(**settings)
     observations, infos = env.reset(seed=2)
-    for _ in range(60):
+    steps = 0
+    while steps < 60:
         speaking = [a for a, info in infos.items() if observations[a]["turn"] and info["slots"].phase == "talk"]
         speaking = [a for a in speaking if f"{a.rpartition('_')[0]}_" in infos[a]["slots"].notice]
         if speaking:
             break
+        steps += 1
         observations, _, _, _, infos = env.step({})
     text = observations[speaking[0]]["text"]
-    assert text.endswith(infos[speaking[0]]["slots"].notice)
+    told, _, question = text.rpartition("\n\n")
+    assert told.endswith(infos[speaking[0]]["slots"].notice)
+    without = module.parallel_env(**{**settings, "private_messages": 0})
+    without.reset(seed=2)
+    for _ in range(steps):
+        without.step({})
+    assert without.look()[0][speaking[0]]["text"].endswith(f"\n\n{question}")
     other = next(word for word in infos[speaking[0]]["slots"].notice.split('"') if word.endswith(": ..."))
     name = other.split()[1].rstrip(":")
     env.step({speaking[0]: {"message": f"{other[:-3]}hello"}})

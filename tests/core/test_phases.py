@@ -15,6 +15,7 @@ from rollout import play as rollout
 from rollout import seed_actions
 
 from llm_coop_envs.core import registry
+from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies import from_function, play, scripted
 from llm_coop_envs.policies.forced import Forced
@@ -291,3 +292,10 @@ def test_what_cannot_be_asked_is_refused_when_it_is_made():
     Wide._moves = lambda self: {"vote": MOVES["pick"]}
     with pytest.raises(SettingsError, match="none of the act_phases of Wide"):
         Wide()
+
+
+def test_a_name_is_all_that_metadata_need():
+    class Named(MoversEnv):
+        metadata = {"name": "named_v0"}  # noqa: RUF012
+
+    assert Named().metadata == {**ScenarioEnv.metadata, "name": "named_v0"}

@@ -20,6 +20,7 @@ from commons.scenario import SCENARIO
 from llm_coop_envs.core import registry
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies import make, play, scripted
+from llm_coop_envs.reports.build import write_report
 from llm_coop_envs.runs.folder import open_run
 from llm_coop_envs.runs.runner import run_study
 from llm_coop_envs.studies.study import load_study
@@ -290,13 +291,20 @@ def test_a_stage_game_is_a_month_and_what_it_leaves():
 def test_best_responders_empty_the_pool_alone_and_keep_it_with_a_mediator_or_a_contract(tmp_path):
     run_study(load_study(FOLDER / "commons_mechanisms.yaml"), tmp_path / "run", workers=1)
     folder = open_run(tmp_path / "run")
+    page = write_report(tmp_path / "run").read_text(encoding="utf-8")
+    assert "all go by images" in page
     lasted = {}
     for arm, seed in folder.episodes:
         events = folder.read_events(arm.name, seed)[1]
         lasted.setdefault(arm.name, set()).add(SCENARIO.episode_metrics(events)["months"])
         assert not any(event["flags"] for event in events if event["type"] == "choice")
-    kept, emptied = {"mediated", "contracted", "naive"}, {"alone", "exploited", "unsigned"}
-    assert lasted == {name: {12 if name in kept else 1} for name in kept | emptied}
+    kept = {"mediated", "contracted", "naive", "again", "reputation_alone"}
+    emptied, changing = {"alone", "exploited", "unsigned"}, {"changing", "reputation", "reputation_higher"}
+    assert {name: months for name, months in lasted.items() if name not in changing} == {
+        name: {12 if name in kept else 1} for name in kept | emptied
+    }
+    # One who wants all empties the pool where it is, and the other one as soon as it is matched there.
+    assert all(min(lasted[name]) >= 1 and max(lasted[name]) < 12 for name in changing)
 
 
 def test_a_contract_costs_each_unit_above_an_amount():
@@ -314,8 +322,105 @@ def test_a_contract_costs_each_unit_above_an_amount():
     assert env.questions["propose"][""].stand_in() == {"above": 18.0, "rate": 0.0}
 
 
-def test_mechanisms_that_the_commons_cannot_carry_are_refused():
-    with pytest.raises(SettingsError, match="not for this"):
-        CommonsEnv(mechanism="repetition")
+def test_a_mechanism_that_the_commons_cannot_carry_is_refused():
     with pytest.raises(SettingsError, match="nor with players who leave"):
         CommonsEnv(preset="newcomer", mechanism="mediation")
+    with pytest.raises(SettingsError, match="set group_size, and matching to random"):
+        CommonsEnv(mechanism="reputation")
+    with pytest.raises(SettingsError, match="does not go with players who join or leave"):
+        CommonsEnv(preset="newcomer", villagers=6, group_size=3)
+    with pytest.raises(SettingsError, match="5 players do not divide into groups of 2; take 4 or 6"):
+        CommonsEnv(group_size=2)
+
+
+POOLS = {"preset": "small", "villagers": 6, "group_size": 3}
+
+
+@pytest.mark.parametrize("matching", ["fixed", "random"])
+def test_each_pool_is_a_commons_of_its_own(matching):
+    """Months of several pools, against one pool with the same rules for each."""
+    env = CommonsEnv(**POOLS, matching=matching, talk=False, reflection=False, record=True, months=5)
+    env.reset(seed=2)
+    draw, pools = np.random.default_rng(1), [18, 18]
+    while env.agents:
+        groups = env.groups_in(env.round)
+        wanted = draw.integers(0, 6, 6).tolist()
+        texts, state = env.look()[0], json.loads(json.dumps(env.get_state()))
+        for number, group in enumerate(groups):
+            names = [f"villager_{i}" for i in group]
+            for name in names:
+                slots = env.look()[1][name]["slots"]
+                assert (slots.pool, set(slots.others)) == (pools[number], set(names) - {name})
+                for other in {f"villager_{k}" for k in range(6)} - {*names, *(who for who, _ in slots.taken)}:
+                    assert other not in texts[name]["text"]
+        assert {len(game) for game in groups} == {3}
+        _, rewards, *_ = env.step({agent: {"choice": units} for agent, units in zip(env.agents, wanted, strict=True)})
+        again = CommonsEnv(**POOLS, matching=matching, talk=False, reflection=False, months=5)
+        again.set_state(state)
+        again.step({agent: {"choice": units} for agent, units in zip(again.agents, wanted, strict=True)})
+        assert again.get_state() == env.get_state()
+        for number, group in enumerate(groups):
+            got = [int(rewards[f"villager_{i}"]) for i in group]
+            asked = sum(wanted[i] for i in group)
+            assert sum(got) == min(asked, pools[number])
+            assert all(units <= wanted[i] for units, i in zip(got, group, strict=True))
+            pools[number] = grown(pools[number] - sum(got), env.settings)
+    played_months = [event for event in env.events if event["type"] == "round"]
+    assert played_months[-1]["grown"] == pools
+    assert set(played_months[0]["game"]) == {0, 1}
+
+
+def test_an_empty_pool_is_empty_for_whoever_comes_and_the_others_go_on():
+    env, measures = played("greedy", **POOLS, talk=False, reflection=False)
+    # Fixed groups: the first three empty theirs in month 1, the others keep theirs for all 12.
+    assert (measures["months"], measures["survived"]) == (6.5, 0.5)
+    assert measures["units"] == 18 + 12 * 9
+    env, measures = played("greedy", **POOLS, matching="random", talk=False, reflection=False)
+    dead = set()
+    for event in months(env):
+        places = event["game"]
+        assert all(units == 0 for units, k in zip(event["taken"], places, strict=True) if k in dead)
+        dead |= {k for k, units in enumerate(event["grown"]) if not units}
+    assert dead == {0, 1}
+    assert env.events[-1]["reason"] == "all pools collapsed"
+
+
+def test_villagers_talk_with_those_at_their_pool():
+    env = CommonsEnv(**POOLS, matching="random", record=True, months=3)
+    env.reset(seed=1)
+    while env.agents:
+        groups = [{f"villager_{i}" for i in group} for group in env.groups]
+        before = len(env.events)
+        env.step({agent: {"message": "hello", "choice": 2} for agent in env.agents})
+        said = [event for event in env.events[before:] if event["type"] == "message"]
+        assert all({event["agent"], *event["hearers"]} in groups for event in said)
+    assert any(event["type"] == "message" for event in env.events)
+
+
+@pytest.mark.parametrize("wording", ["en-a", "pasture", "pollution"])
+def test_records_are_of_those_at_the_same_pool_and_a_chance_of_going_on_is_told(wording):
+    env = CommonsEnv(**POOLS, matching="random", mechanism="reputation", reflection=False, talk=False, wording=wording)
+    env.reset(seed=1)
+    for _ in range(2):
+        env.step({agent: {"choice": i} for i, agent in enumerate(env.agents)})
+    observations, infos = env.look()
+    for agent, info in infos.items():
+        slots, text = info["slots"], observations[agent]["text"]
+        assert [name for name, _ in slots.mechanism.records] == list(slots.others)
+        for name, lines in slots.mechanism.records:
+            assert [(line.round, line.choice) for line in lines] == [(2, int(name[-1])), (1, int(name[-1]))]
+            assert f"{name} chose {name[-1]}" in text
+        assert "another one with a chance of 80 %" in text
+        assert "at most 15 months" not in text
+
+
+@pytest.mark.parametrize("kind", ["repetition", "reputation", "reputation_higher"])
+def test_official_with_several_pools(kind):
+    groups = {} if kind == "repetition" else {"matching": "random", **POOLS}
+
+    def make_env(**options):
+        return CommonsEnv(**groups, mechanism={"kind": kind, "rounds": 4}, **options)
+
+    parallel_api_test(make_env(), num_cycles=50)
+    parallel_seed_test(make_env, num_cycles=40)
+    parallel_api_test(NumericView(make_env(reflection=False)), num_cycles=40)

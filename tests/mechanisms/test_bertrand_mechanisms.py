@@ -42,6 +42,38 @@ def test_best_responders_ask_the_cartel_price_under_the_right_mediator_and_contr
         assert len(set(prices)) == 1
 
 
+@pytest.mark.parametrize("matching", ["random", "round_robin"])
+@pytest.mark.parametrize("kind", ["mediation", "contracting"])
+def test_each_group_of_firms_elects_its_own(kind, matching):
+    fields = {"firms": 6, "group_size": 2, "matching": matching, "mechanism": {"kind": kind, "period": 1}}
+    prices, env = last_prices(**fields)
+    grid, equilibria = env.settings.grids[0], env.equilibria
+    assert all(abs(price - equilibria.joint[0]) <= grid[1] - grid[0] for price in prices)
+    assert episode_metrics(env.events)["profit_gain"] == pytest.approx(1, abs=0.01)
+    votes = [event for event in env.events if event["type"] == "mechanism" and event["phase"] == "vote"]
+    assert len(votes) == 9
+    assert all(event["elected"] in event["agents"] and len(event["agents"]) == 2 for event in votes)
+    # One who takes no part leaves its own group without, and no other.
+    env = bertrand_v0.parallel_env(record=True, **GRID, **fields)
+    players = dict.fromkeys(env.possible_agents, scripted.make("bertrand/best_responder"))
+    play(env, {**players, "firm_5": scripted.make("bertrand/uniform")}, seed=1)
+    for event in [event for event in env.events if event["type"] == "round"]:
+        (alone,) = (set(group) for group in env.groups_in(event["round"]) if 5 in group)
+        high = {i for i in range(5) if abs(event["prices"][i] - equilibria.joint[0]) <= grid[1] - grid[0]}
+        assert high == set(range(6)) - alone
+
+
+def test_repetition_lets_reciprocity_hold_prices_and_best_responders_compete():
+    fields = {"mechanism": {"kind": "repetition", "rounds": 12}}
+    for name, is_high in (("best_responder", False), ("grim_trigger", True)):
+        env = bertrand_v0.parallel_env(record=True, prices="grid", talk=False, **fields)
+        play(env, scripted.make(f"bertrand/{name}"), seed=1)
+        gains = [event["profits"][0] for event in env.events if event["type"] == "round"]
+        target = env.equilibria.joint_profit if is_high else env.equilibria.nash_profit
+        assert len(gains) == 12
+        assert gains[-1] == pytest.approx(target[0], rel=0.02), name
+
+
 def test_a_naive_mediator_is_undercut():
     env = bertrand_v0.parallel_env(
         record=True, mechanism={"kind": "mediation", "proposers": "firm_0", "voters": "firm_0"}, **GRID

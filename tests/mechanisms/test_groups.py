@@ -139,6 +139,19 @@ def test_groups_elect_by_themselves():
     assert (measures["bound"], measures["signed"], measures["paid"]) == (1 / 3, 2 / 3, 2.0)
 
 
+@pytest.mark.parametrize("matching", ["fixed", "random"])
+def test_players_talk_with_those_with_whom_they_play(matching):
+    env = DilemmaEnv(matching=matching, rounds=3, talk=True, record=True, **PAIRS)
+    env.reset(seed=1)
+    while env.agents:
+        groups = [{f"player_{i}" for i in group} for group in env.groups]
+        before = len(env.events)
+        env.step({agent: {"message": "hello", "choice": 0} for agent in env.agents})
+        said = [event for event in env.events[before:] if event["type"] == "message"]
+        assert all({event["agent"], *event["hearers"]} in groups for event in said)
+    assert any(event["type"] == "message" for event in env.events)
+
+
 def test_a_group_without_anybody_who_proposes_or_votes_plays_on_without():
     fields = {"proposers": ["player_0", "player_2"], "voters": ["player_0", "player_4"]}
     env = DilemmaEnv(mechanism=mechanism("mediation", "fixed", **fields), record=True, **PAIRS)

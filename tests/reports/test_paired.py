@@ -54,7 +54,7 @@ def tables_of(folder, chosen=(), invalid=()):
 
 def test_differences_are_those_of_the_episodes(played):
     table, power = tables_of(played)["kbc"]
-    assert table.title == "talk minus no talk, seed by seed"
+    assert table.title == "Talk minus no talk, seed by seed"
     assert table.head == ["measure", "no talk", "talk", "difference", "effect size", "pairs", "p", "p, Holm"]
     rows = pq.read_table(played / "episodes.parquet").to_pylist()
     silent, talk = (
@@ -199,11 +199,12 @@ def test_treatments_are_compared_with_what_was_not_treated(tmp_path):
     tables = [table for table in contrast_tables(arms, sections[0]) if table.lead]
     titles = {table.title.partition(", seed")[0]: table for table in tables}
     assert set(titles) == {
-        "talk, delivery deliver minus no talk",
-        "talk, delivery drop minus talk, delivery deliver",
-        "talk stopped minus talk, delivery deliver",
+        "Talk, delivery deliver minus no talk",
+        "Talk, delivery drop minus delivery deliver",
+        "Talk stopped minus talk, delivery deliver",
     }
-    drop, stopped = (titles[f"{name} minus talk, delivery deliver"] for name in ("talk, delivery drop", "talk stopped"))
+    drop = titles["Talk, delivery drop minus delivery deliver"]
+    stopped = titles["Talk stopped minus talk, delivery deliver"]
     assert "differ in nothing but delivery: same players" in drop.notes[0]
     assert stopped.notes[0].startswith("The two differ in nothing but this: talk = false from round 7 on.")
     assert all(" to " in table.rows[0].cells[2].below for table in (drop, stopped))

@@ -61,7 +61,7 @@ def test_a_command_plays_it_and_the_report_shows_it_and_it_is_verified(tmp_path)
     assert "4 of 18 episodes" in begun.stderr
     again = invoke("run", folder, "--workers", "1")
     assert again.exit_code == 0
-    assert "deviation rating is that of 'defect', 'tit_for_tat'" in again.stdout
+    assert "deviation rating is that of 'defect' and 'tit_for_tat'" in again.stdout
     assert invoke("report", folder).exit_code == 0
     page = " ".join((folder / "report" / "index.html").read_text(encoding="utf-8").split())
     for text in ("Best replies", "Selection: 50 steps", "deviation rating", "tournament_selection.csv"):
@@ -138,6 +138,24 @@ def test_learners_meet_before_and_during_learning(tmp_path):
     # Who explores while it learns earns less with itself than what was learned does with itself, and differently.
     assert table.payoffs[0, 0] > table.payoffs[1, 1]
     assert len(set(table.payoffs[:, 2])) == 3
+    assert verify_run(tmp_path / "run").faults == []
+
+
+def test_meta_strategies_are_what_was_learned_before_times_how_fast_it_goes_on(tmp_path):
+    pytest.importorskip("numba")
+    periods = (1, 200_000)
+    pretrained = [f"q_learning {{beta: 1.0e-4, max_periods: {n}, window_round: false" for n in periods]
+    policies = [f"{learned}{going}}}" for learned in pretrained for going in ("", ", goes_on: {rate: 0.5}")]
+    bandits = [f"learners.ucb:Ucb {{periods: 2000{going}}}" for going in ("", ", goes_on: true")]
+    settings = TournamentSettings(policies=(*policies, *bandits))
+    study = plan_tournament(settings, "bertrand", preset="calvano", changed={"rounds": 60}, episodes=2)
+    outcome = run_study(study, tmp_path / "run", workers=1)
+    table = read_tournament(read_run(outcome.run, for_figures=False)[0])
+    untaught, taught = table.payoffs[0, 0], table.payoffs[2, 2]
+    assert taught > untaught, "learners who have learned among themselves ask more than those who have not"
+    assert all(table.payoffs[k, 0] != table.payoffs[k + 1, 0] for k in (0, 2, 4)), (
+        "to go on learning makes a difference"
+    )
     assert verify_run(tmp_path / "run").faults == []
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import linprog
 
 from llm_coop_envs.statistics.meta_game import (
     best_replies,
@@ -90,6 +91,50 @@ def test_a_share_of_nothing_stays_nothing():
     path = replicator_path(ROCK, np.array([0.5, 0.5, 0.0]), 50, 0.5)
     assert path[:, 2].max() == 0
     assert path.sum(axis=1) == pytest.approx(1)
+
+
+def slowly_rated(payoffs):
+    """The definition, a program for each gain: it is final if it cannot be lowered while none is above the largest."""
+    count = len(payoffs)
+    gains = np.array(
+        [
+            [
+                (payoffs[s, b] - payoffs[a, b] + payoffs[s, a] - payoffs[b, a]) / 2
+                for a in range(count)
+                for b in range(count)
+            ]
+            for s in range(count)
+        ]
+    )
+    final, cells = {}, gains.shape[1]
+
+    def lowest(objective, limits):
+        """The least expectation of a row, where each row has an upper limit."""
+        solved = linprog(
+            objective,
+            A_ub=[[*row, *more] for row, more, _ in limits],
+            b_ub=[limit for *_, limit in limits],
+            A_eq=[[1.0] * cells + [0.0]],
+            b_eq=[1.0],
+            bounds=[(0, None)] * cells + [(None, None)],
+        )
+        return solved.fun
+
+    while len(final) < count:
+        held = [(gains[s], [0.0], value + 1e-9) for s, value in final.items()]
+        free = [s for s in range(count) if s not in final]
+        level = lowest([0.0] * cells + [1.0], [*held, *((gains[s], [-1.0], 0.0) for s in free)])
+        below = [*held, *((gains[s], [0.0], level + 1e-9) for s in free)]
+        final |= {s: level for s in free if lowest([*gains[s], 0.0], below) > level - 1e-6}
+    return [final[s] for s in range(count)]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_ratings_are_those_of_the_definition(seed):
+    rng = np.random.default_rng(seed)
+    count = 3 + seed % 3
+    payoffs = rng.integers(-3, 4, (count, count)).astype(float) if seed % 2 else rng.normal(size=(count, count))
+    assert deviation_ratings(payoffs) == pytest.approx(slowly_rated(payoffs), abs=1e-4)
 
 
 @st.composite

@@ -78,7 +78,7 @@ def distribution_panel(
         curves.append(Curve(label=label, x=x, y=human, low=[0.0] * bins, high=human, color=FAINT))
     for played in conditions:
         numbers = np.concatenate([episode.choices[0] for episode in played.episodes])
-        label = f"here, {played.who}: {played.title} ({len(numbers)} numbers)"
+        label = f"{played.title} ({played.who}, {len(numbers):,} numbers)"
         shares = (100 * smoothed(histogram(numbers - low, bins))).tolist()
         curves.append(Curve(label=label, x=x, y=shares, color=played.color))
     return Panel(
@@ -153,7 +153,7 @@ def decision_panel(played: PlayedCondition[Guesses], k: int, longest: int) -> Pa
         x_label="run",
         y_label="number",
         dots=[
-            Dots(label=f"here, {played.who}: {played.title}", x=x, y=y, color=played.color, size=2.6, alpha=0.6),
+            Dots(label=f"{played.title} ({played.who})", x=x, y=y, color=played.color, size=2.6, alpha=0.6),
             Dots(label="target", x=list(range(1, runs + 1)), y=targets, color=INK, marker="_", size=8.0),
         ],
         x_ticks=range(1, runs + 1) if runs <= 8 else range(1, runs + 1, math.ceil(runs / 8)),

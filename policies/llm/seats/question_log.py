@@ -9,9 +9,9 @@ from llm_coop_envs.policies.llm.chat import ChatRequest, RequestKey
 Message = dict[str, str]
 
 
-def question_in(text: str, notice: str = "") -> str:
-    """The paragraph of an environment's text that asks: its last one, before a regulator's or another notice."""
-    return text.removesuffix(notice).rstrip().rpartition("\n\n")[2].strip()
+def question_in(text: str) -> str:
+    """The paragraph of an environment's text that asks: its last one."""
+    return text.rpartition("\n\n")[2].strip()
 
 
 def news(previous: str, current: str, question: str = "") -> str:

@@ -280,7 +280,7 @@ class ChatSeats:
         self._actions = run_coroutine(deciding) if self._other_policies.waits else run_through(deciding)
         for name, seat in self._seats.items():
             if name in observations and observations[name]["turn"]:
-                seat.asking = question_in(observations[name].get("text", ""), infos[name]["slots"].notice)
+                seat.asking = question_in(observations[name].get("text", ""))
                 seat.deciding = self._policy.act([Request(name, observations[name], infos[name])])
                 self._send(name, seat, None)
 

@@ -17,6 +17,7 @@ from llm_coop_envs.bertrand.metrics import read
 from llm_coop_envs.bertrand.settings import BertrandSettings
 from llm_coop_envs.errors import RunError, SettingsError
 from llm_coop_envs.policies import play, scripted
+from llm_coop_envs.treatments.regulator import SEAT
 
 
 def invented(learning, last_state=0, seed=5):
@@ -228,3 +229,29 @@ def test_a_rate_of_nothing_is_the_table_and_exploration_is_as_often_as_is_said()
 def test_impossible_rates_are_refused(options, said):
     with pytest.raises(SettingsError, match=said):
         check("bertrand", "calvano", options)
+
+
+@pytest.mark.parametrize("kind", ["mediation", "contracting", "reports"])
+def test_whoever_only_prices_takes_no_part_in_elections_and_reports_nothing(kind):
+    fines = {"powers": ["fine"], "on": ["choices"], "fine": 1.0, "leniency": 0.5}
+    fields = {"regulator": fines} if kind == "reports" else {"mechanism": kind}
+    env = bertrand_v0.parallel_env(preset="calvano", rounds=5, record=True, **fields)
+    answers = []
+
+    class Told(QTablePolicy):
+        def decide(self, request):
+            answers.append((request.info["slots"].phase, super().decide(request)))
+            return answers[-1][1]
+
+    table = Told(load_table("calvano"))
+    ruler = scripted.make("regulator/always", action="fine")
+    seats = {agent: ruler if agent == SEAT else table for agent in env.possible_agents}
+    play(env, seats, seed=1)
+    choices = [event for event in env.events if event["type"] == "choice"]
+    assert not any(event["flags"] for event in choices)
+    if kind == "reports":
+        assert [answer for phase, answer in answers if phase == "report"] == [{"choice": 0}] * 10
+    else:
+        assert len({event["phase"] for event in choices}) > 2
+        (election,) = [event for event in env.events if event["type"] == "mechanism" and event["phase"] == "vote"]
+        assert election["approvals"] == [0, 0]

@@ -58,6 +58,55 @@ def test_branches_draw_alike():
     assert asyncio.run(game.branch(20, "one", {0: 3})) == asyncio.run(game.branch(20, "one", {0: 3}))
 
 
+class Recorder(Loop):
+    """Raises its price by one step in each period; keeps all that it was told."""
+
+    def __init__(self, goes_on=True):
+        self.goes_on, self.told = goes_on, [[], []]
+
+    def choose(self, firm, state, period, rng):
+        return (len(self.told[firm]) + 3 * firm) % 15
+
+    def update(self, firm, state, price, profit, after, rng):
+        self.told[firm].append([state, price, profit, after])
+
+
+def test_a_learner_goes_on_in_play_and_from_what_it_had_learned_on_in_each_episode():
+    env = bertrand_v0.parallel_env(preset="calvano", initial_prices=None, rounds=20, record=True)
+    learner = Recorder()
+    learner.learn(env.settings, 0, 0)
+    for _ in range(2):
+        play(env, learner, seed=0)
+        rounds = [event for event in env.events if event["type"] == "round"]
+        grid, state = env.settings.grids[0], learner._trained.last_state
+        expected = [[], []]
+        for event in rounds[:-1]:  # from the last round nothing is learned: nobody is asked after it
+            asked = [grid.index(price) for price in event["prices"]]
+            after = asked[0] * 15 + asked[1]
+            for firm in (0, 1):
+                assert asked[firm] == (event["round"] - 1 + 3 * firm) % 15
+                expected[firm].append([state, asked[firm], event["profits"][firm], after])
+            state = after
+        assert learner.told == expected
+    still = Recorder(goes_on=False)
+    still.learn(env.settings, 0, 0)
+    play(env, still, seed=0)
+    assert (still.told, still.get_state()) == ([[], []], {})
+
+
+def test_branches_do_not_teach_the_main_line():
+    env = bertrand_v0.parallel_env(preset="calvano", initial_prices=None, rounds=100, record=True)
+    learner = Recorder()
+    learner.learn(env.settings, 0, 0)
+    game = Branching(env, learner, seed=0)
+    asyncio.run(game.play(10))
+    before = [list(told) for told in learner.told]
+    one = asyncio.run(game.branch(20, "one", {0: 3}))
+    assert learner.told == before
+    assert len(before[0]) == 9
+    assert asyncio.run(game.branch(20, "one", {0: 3})) == one
+
+
 def test_mistakes_are_sentences():
     env = bertrand_v0.parallel_env(preset="calvano", rounds=3)
     with pytest.raises(SettingsError, match="learns in studies only"):
