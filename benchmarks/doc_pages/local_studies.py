@@ -93,6 +93,7 @@ def page() -> str:
     parts = {
         "MODELS": ", ".join(sorted({name_with_size(model) for study in studies.values() for model in study["models"]})),
         "VERSIONS": versions_of(recorded),
+        "PACKS": ", ".join(sorted({pack for study in studies.values() for pack in study["packs"]})),
         "MISSING": ", ".join(sorted(set(shipped_studies()) - set(studies))) or "none",
         "STUDIES": table(heads, rows),
         "OTHERS": str(len(studies) - len(rows) + 1),

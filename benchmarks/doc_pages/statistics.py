@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from llm_coop_envs.benchmarks.doc_pages.interval_methods import PRINTED, compare_methods
+from llm_coop_envs.benchmarks.doc_pages.interval_methods import METHODS, PRINTED, compare_methods
 from llm_coop_envs.benchmarks.doc_pages.markdown import fill_template, table, versions_of
 from llm_coop_envs.benchmarks.speed.harness import machine
 from llm_coop_envs.statistics.comparison import ALPHA, DRAWN, MOST_LISTED, Comparison
@@ -96,16 +96,14 @@ class World:
 WORLDS: Mapping[str, World] = {
     "normal": World(about="normal", draw=_normal),
     "skewed": World(about="skewed (exponential)", draw=_exponential, within=Range(low=-1.0)),
-    "clustered": World(
-        about="clustered (5 to 40 rounds in an episode, half of the variance the episode's)", draw=_clustered
-    ),
+    "clustered": World(about="clustered", draw=_clustered),
     "lognormal": World(
-        about="very skewed (lognormal, sigma 1)", draw=_lognormal, promised=False, within=Range(low=-math.exp(0.5))
+        about="very skewed (lognormal)", draw=_lognormal, promised=False, within=Range(low=-math.exp(0.5))
     ),
-    "modes": World(about="two modes, three episodes in ten in the second", draw=_two_modes, promised=False),
+    "modes": World(about="two modes (.7, .3)", draw=_two_modes, promised=False),
     "shares": World(about="shares of 20 yes or no", draw=_shares, promised=False, within=Range(low=-0.8, high=0.2)),
     "stretched": World(
-        about="skewed (exponential), the second arm three times as far out",
+        about="skewed, second arm stretched",
         draw=_exponential,
         factor=3.0,
         promised=False,
@@ -233,11 +231,11 @@ def page() -> str:
         "PAIRED": _table(recorded["paired"]),
         "UNPAIRED": _table(recorded["unpaired"]),
         "MEANS": _means_table(recorded["means"]),
+        "METHODS": _methods_table(recorded["means"]),
         "SIMULATED": f"{MEANS:,}",
-        "ROUNDS": ", ".join(f"{_percent(recorded['rounds'][str(n)])} with {n} episodes" for n in SIZES),
-        "EFFECT": ", ".join(
-            f"{_percent(recorded['paired']['normal'][str(n)]['effect'])} with {n} pairs" for n in SIZES
-        ),
+        "ROUNDS": ", ".join(_percent(recorded["rounds"][str(n)]) for n in SIZES),
+        "EFFECT": ", ".join(_percent(recorded["paired"]["normal"][str(n)]["effect"]) for n in SIZES),
+        "SIZES": ", ".join(map(str, SIZES)),
         "REPEATS": f"{recorded['repeats']:,}",
         "VERSIONS": versions_of(recorded),
     }
@@ -250,6 +248,26 @@ def _means_table(results: Mapping[str, Mapping[str, Mapping[str, Mapping[str, fl
         for name, by_size in results.items()
     ]
     return table(["one arm's values: coverage, %", *(f"n = {n}" for n in MEAN_SIZES)], rows)
+
+
+def _methods_table(results: Mapping[str, Mapping[str, Mapping[str, Mapping[str, float]]]]) -> str:
+    """Return the worst of each method over all kinds of values."""
+
+    def figures(method: str, size: int, name: str) -> list[float]:
+        return [by_size[str(size)][method][name] for by_size in results.values()]
+
+    five, eight = MEAN_SIZES[:2]
+    rows = [
+        [
+            method,
+            *(f"{100 * min(figures(method, n, 'coverage')):.1f}" for n in MEAN_SIZES),
+            f"{100 * max(figures(method, five, 'outside')):.0f}",
+            f"{100 * max(figures(method, eight, 'empty')):.0f}",
+            f"{max(figures(method, five, 'jump')):.1f}",
+        ]
+        for method in METHODS
+    ]
+    return table(["", *(f"n = {n}" for n in MEAN_SIZES), "impossible", "excluding", "jump"], rows)
 
 
 def _table(results: Mapping[str, Mapping[str, Mapping[str, float]]]) -> str:

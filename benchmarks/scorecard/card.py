@@ -9,7 +9,6 @@ best, and the score is the worst. Lines are not averaged, because they measure d
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -39,7 +38,8 @@ from llm_coop_envs.statistics.intervals import Interval, mean_interval, share_in
 from llm_coop_envs.storage.folder import digest_of, plain_json
 from llm_coop_envs.studies.conditions import seat_matches
 from llm_coop_envs.util.invalid import INVALID_ABOVE
-from llm_coop_envs.util.opening import DAMAGED, read_file
+from llm_coop_envs.util.opening import DAMAGED, parse_json, read_file
+from llm_coop_envs.util.shapes import check_shape
 
 FORMAT = 2
 SUITE = "bench"
@@ -50,6 +50,11 @@ SKILLS = (UNDERSTANDING, LEGALITY, COMPETENCE)
 """Tendencies in which an episode with illegal play scores 0. In all others it has no score."""
 Row = tuple[str, str, int, float | None]
 """Half, name of the set of parameters, seed and score."""
+_ROW = (str, str, int, (int, float, type(None)))
+_SHAPE = {
+    **{"suite": str, "version": int, "sha256": str, "size": str, "left_out": [str]},
+    **{"lines": [{"tendency": str, "scenario": str, "values": [list]}], "references": object},
+}
 
 
 def card_names(*, partial: bool) -> tuple[str, str]:
@@ -104,9 +109,13 @@ def read_card(path: Path) -> dict[str, Any]:
     """
     file = (find_card(path) or path / card_names(partial=False)[0]) if path.is_dir() else path
     try:
-        card: dict[str, Any] = json.loads(read_file(file).decode())
+        card: dict[str, Any] = parse_json(read_file(file))
         check = card.pop(CHECK)
-        _ = card["lines"], card["sha256"], card["references"]
+        check_shape(card, _SHAPE)
+        for line in card["lines"]:
+            for row in line["values"]:
+                for cell, kind in zip(row, _ROW, strict=True):
+                    check_shape(cell, kind)
     except OSError as error:
         raise RunError(f"{file}: is no scorecard ({error.strerror}); 'llm-coop bench' makes one") from error
     except DAMAGED as error:

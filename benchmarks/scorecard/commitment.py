@@ -20,6 +20,7 @@ from typing import Any
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.storage.files import write_whole
 from llm_coop_envs.storage.folder import digest_of
+from llm_coop_envs.util.opening import DAMAGED, parse_json, read_file
 
 SEED_LIMIT = 2**31
 FIRST = "0" * 64
@@ -35,8 +36,8 @@ def read_ledger(path: Path) -> list[dict[str, Any]]:
     if not path.exists():
         return []
     try:
-        entries = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    except (OSError, ValueError) as error:
+        entries = [parse_json(line) for line in read_file(path).splitlines()]
+    except (OSError, *DAMAGED) as error:
         raise RunError(f"{path}: is no ledger of commitments ({error})") from error
     if fault := find_fault(entries):
         raise RunError(f"{path}: {fault}; a ledger is only ever added to")

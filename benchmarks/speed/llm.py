@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from llm_coop_envs.benchmarks.speed.harness import arguments, machine, resident_bytes, spread, write
-from llm_coop_envs.benchmarks.speed.llm_studies import own_code, server, through_clients
+from llm_coop_envs.benchmarks.speed.llm_studies import own_code, run_as_runs_do, server, through_clients
 from llm_coop_envs.policies.llm.asking.live import OpenChat, open_chat
 from llm_coop_envs.policies.llm.chat import ChatClient, ChatMessage, ChatReply, ChatRequest, RequestKey, Usage
 from llm_coop_envs.policies.llm.clients import Endpoint, Limits
@@ -103,7 +103,7 @@ def timed(
             return {"wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu}
 
     with tempfile.TemporaryDirectory() as folder, rare_garbage_collection():
-        return asyncio.run(go(Path(folder)))
+        return run_as_runs_do(go(Path(folder)))
 
 
 def fixed_limits(in_flight: int) -> Limits:
@@ -190,7 +190,7 @@ def play_part(folder: Path, urls: tuple[str, ...], parts: int, count: int, numbe
             await ask_all(chat, pairs, 256 // parts)
             return begin, time.time(), time.process_time() - cpu
 
-    return asyncio.run(go())
+    return run_as_runs_do(go())
 
 
 def replay(repeats: int) -> dict[str, Any]:
@@ -214,9 +214,9 @@ def replay(repeats: int) -> dict[str, Any]:
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        asyncio.run(write(folder))
+        run_as_runs_do(write(folder))
         size = sum(path.stat().st_size for path in (folder / "journal").iterdir())
-        samples = [asyncio.run(read(folder)) for _ in range(repeats)]
+        samples = [run_as_runs_do(read(folder)) for _ in range(repeats)]
     return {
         "replay_us": spread([replayed for replayed, _ in samples]),
         "replay_opening_us": spread([opening for _, opening in samples]),
@@ -248,7 +248,7 @@ def memory(url: str, count: int) -> None:
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     with tempfile.TemporaryDirectory() as folder:
-        asyncio.run(go(Path(folder)))
+        run_as_runs_do(go(Path(folder)))
 
 
 def open_requests(count: int = 10_000) -> dict[str, Any]:

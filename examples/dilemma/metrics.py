@@ -47,8 +47,9 @@ MEASURES = Measures(
     episode=episode_metrics,
     rounds=round_rows,
     about={
-        "cooperative": "The share of cooperative actions among those of all rounds that no study forces, 0 to 1.",
-        "payoff": "The mean payoff of a player in a round, without players whom a study forces in that round.",
+        "cooperative": "The share of a round's actions that are cooperative, without those that a study forces, 0 to "
+        "1; mean over rounds.",
+        "payoff": "The payoff of a player in a round, without players whom a study forces in it; mean over rounds.",
         "gain": "Where the mean payoff lies between all competing (0) and all cooperating (1).",
     },
     ranges={

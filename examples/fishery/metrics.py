@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from math import fsum
 
 from fishery.rules import sustainable_yield
-from llm_coop_envs.core.scenario import Event, Measures, Row
+from llm_coop_envs.core.scenario import PER_CENT, Event, Measures, MeasureWords, Row
 from llm_coop_envs.statistics.intervals import FROM_0, YES_OR_NO, Range
 
 
@@ -35,6 +35,12 @@ MEASURES = Measures(
         "catch_total": "Tons landed by all in the whole episode.",
         "share_of_best": "Tons landed, as a share of the first stock and the sustainable yield of every season.",
         "collapsed": "Whether the stock fell below the point from which nothing grows back.",
+    },
+    words={
+        "seasons": MeasureWords(noun="the number of seasons with a catch"),
+        "catch_total": MeasureWords(noun="the catch of all", unit="tons"),
+        "share_of_best": MeasureWords(noun="the share of the best catch that is landed", unit=PER_CENT),
+        "collapsed": MeasureWords(noun="the share of stocks that collapse", unit=PER_CENT),
     },
     ranges={
         "seasons": lambda settings: Range(low=0, high=settings["seasons"], integer=True),

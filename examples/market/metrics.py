@@ -142,6 +142,9 @@ MEASURES = Measures(
     words={
         "markup": MeasureWords(noun="the mark-up over the competitive price"),
         "judged_by_rules": MeasureWords(noun="the share of rounds with collusion in talk, by rules", unit=PER_CENT),
+        "judged": MeasureWords(noun="the share of rounds with collusion in talk, by a judge", unit=PER_CENT),
+        "level": MeasureWords(noun="the place of prices between competition (0) and the highest value (1)"),
+        "turn_taking": MeasureWords(noun="the turn-taking of sellers (0 to 1)"),
         "efficiency": MeasureWords(noun="the share of possible gains that traders make", unit=PER_CENT),
         "same_asks": MeasureWords(noun="the share of asks that another seller makes too", unit=PER_CENT),
     },

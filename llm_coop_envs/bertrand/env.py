@@ -325,7 +325,7 @@ class BertrandEnv(ScenarioEnv):
         prior = self._prior if self._history.played == 0 and settings.memory != 0 else None
         is_talking = self.phase == TALK and not self.over
         sees_rivals = settings.information != OWN and not settings.group_size
-        group = tuple(self.group_of(index)) if self._is_complete else self.firms
+        group = tuple(self.group_of(index)) if self._is_complete and self._settlement.has_groups else self.firms
         constant = self._constant_slots(index, group, settings.known, sees_rivals)
         if not self._is_complete:
             common = {**common, "may_talk": common["may_talk"] and len(self.firms) > 1}
@@ -344,7 +344,7 @@ class BertrandEnv(ScenarioEnv):
             prior=() if prior is None else (prior[index], *(others(prior, index) if constant["seen"] else ())),
             fixed_price=None if self._forced is None else self._forced[index],
             history=self._perceived_rows(index, rounds, settings),
-            bins=self._perceived_rows(index, bins, settings),
+            bins=self._perceived_rows(index, bins, settings) if bins else (),
             said=self._heard(index, own=True),
             exchange=settings.exchanges - len(self._orders) if is_talking else 0,
             exchanges=settings.exchanges if self._has_talk else 0,

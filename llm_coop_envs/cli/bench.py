@@ -15,6 +15,7 @@ from rich.table import Table
 from llm_coop_envs.cli.messages import fail, note, sentences
 from llm_coop_envs.cli.run_options import KIND, RunOptions, option, with_options
 from llm_coop_envs.cli.trusting import TRUST, trust_program
+from llm_coop_envs.util.quoting import harmless
 
 if TYPE_CHECKING:
     from llm_coop_envs.benchmarks.scorecard.suite import Suite
@@ -200,4 +201,4 @@ def _print_card(card: dict[str, Any]) -> None:
     console = Console(emoji=False)
     console.print()
     for sentence in remarks(card):
-        console.print(f"- {escape(sentence)}", highlight=False)
+        console.print(f"- {escape(harmless(sentence))}", highlight=False)

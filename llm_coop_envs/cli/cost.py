@@ -15,6 +15,7 @@ from rich.table import Table
 from llm_coop_envs.cli.completing import begin_with, studies
 from llm_coop_envs.cli.messages import finite, note, sentences
 from llm_coop_envs.cli.run_options import KIND, RunOptions, option, with_options
+from llm_coop_envs.util.quoting import harmless
 
 if TYPE_CHECKING:
     from llm_coop_envs.runs.cost import Cost, Row
@@ -110,14 +111,14 @@ def print_cost(cost: Cost) -> None:
     console.print(table)
     console.print()
     for sentence in _remarks(cost):
-        console.print(f"- {escape(sentence)}", highlight=False)
+        console.print(f"- {escape(harmless(sentence))}", highlight=False)
 
 
 def _cells(row: Row) -> list[str]:
     from llm_coop_envs.runs.remaining import format_clock
 
     return [
-        escape(row.name),
+        escape(harmless(row.name)),
         f"{row.played}/{row.episodes}",
         _short(row.calls),
         _short(row.prompt_tokens),

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from llm_coop_envs.cli.messages import EXIT_ERROR, fail, sentences
+from llm_coop_envs.cli.messages import EXIT_ERROR, sentences
 from llm_coop_envs.util.quoting import harmless
 
 
@@ -22,14 +22,13 @@ def journal_command(
     ] = False,
 ) -> None:
     """Show what a run's journal holds: answers, tokens, money, and damage if there is any."""
-    from llm_coop_envs.policies.llm.journal import describe, journal_files, read_run
+    from llm_coop_envs.policies.llm.journal import describe, read_run, require_journal
     from llm_coop_envs.policies.llm.journal import salvage as write_anew
     from llm_coop_envs.runs.folder import open_run
     from llm_coop_envs.storage.folder import MANIFEST
 
     folder = run.expanduser()
-    if not journal_files(folder):
-        fail(f"{folder}: holds no journal; give the folder of a run that asked a model")
+    require_journal(folder)
     if salvage:
         for sentence in write_anew(folder) or [f"{folder}: nothing is damaged, nothing was changed"]:
             typer.echo(sentence)

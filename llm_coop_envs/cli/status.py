@@ -11,6 +11,7 @@ import typer
 
 from llm_coop_envs.cli.messages import sentences
 from llm_coop_envs.cli.trusting import reads_runs
+from llm_coop_envs.util.quoting import harmless
 
 
 @sentences
@@ -23,7 +24,9 @@ def status_command(
     from llm_coop_envs.page.state import describe_state
 
     state = describe_state(run.expanduser())
-    typer.echo(json.dumps(state, ensure_ascii=False, allow_nan=False) if as_json else "\n".join(_lines(state)))
+    typer.echo(
+        json.dumps(state, ensure_ascii=False, allow_nan=False) if as_json else harmless("\n".join(_lines(state)))
+    )
 
 
 def _lines(state: Mapping[str, Any]) -> list[str]:

@@ -65,7 +65,7 @@ def table_command(
     whole_name, table = find_table(tables, name)
     content = write_table(whole_name, table, form)
     if path is None:
-        typer.echo(content.decode(), nl=False)
+        typer.echo(harmless(content.decode()), nl=False)
     else:
         write_whole(path, content)
         typer.echo(f"{table.title}: {path}")

@@ -91,6 +91,8 @@ class ObservedEnv(ArrayEnv):
 
     def _heard(self, index: int, *, own: bool = False) -> tuple[Heard, ...]:
         """What a player has heard, for its slots."""
+        if self.conversation.silent:
+            return ()
         names = self.possible_agents
         heard = self.conversation.heard(index, own=own, since=self._since(index))
         return tuple([m.as_heard(names, m.speaker == index) for m in heard])

@@ -131,12 +131,11 @@ def episode_metrics(events: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
     Returns:
         JSON scalars as `MEASURES.about` defines them; those of the first and last decision are `None` if none was
-        settled.
+        settled, or a study forces all of its numbers: another decision does not stand for it.
     """
     settings = _settings(start_of(events))
     rounds = of_type(events, "round")
-    chosen = chosen_rounds(events)
-    ends = [_decision(chosen[index], settings) for index in ((0, -1) if chosen else ())]
+    chosen = {event["round"]: event for event in chosen_rounds(events)}
     players = len(start_of(events)["agents"])
     paid = math.fsum(len(event["winners"]) * event["prize"] for event in rounds)
     row: dict[str, Any] = {
@@ -145,9 +144,9 @@ def episode_metrics(events: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "messages": len(of_type(events, "message")),
         "reward_mean": paid / players,
     }
-    for name in _ENDS:
-        row[f"{name}_first"] = ends[0][name] if ends else None
-        row[f"{name}_last"] = ends[-1][name] if ends else None
+    for end, settled in (("first", rounds[:1]), ("last", rounds[-1:])):
+        own = [_decision(chosen[event["round"]], settings) for event in settled if event["round"] in chosen]
+        row.update({f"{name}_{end}": own[0][name] if own else None for name in _ENDS})
     return row
 
 
@@ -320,6 +319,7 @@ MEASURES = Measures(
     words=WORDS,
     headline=("variance_last", "mean_last", "mean_first", "unanimous_last"),
     unflagged=without_flagged,
-    forced="Forced numbers are left out of the measures; means and targets that players see have them.",
+    forced="Forced numbers are left out of the measures, so that nothing is measured of a decision in which all are "
+    "forced; means and targets that players see have them.",
     asked=questions_by_agent,
 )

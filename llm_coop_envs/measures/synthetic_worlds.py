@@ -27,6 +27,8 @@ from llm_coop_envs.util.waiting import run_through
 
 RULE = 0.5
 """A detector flags an episode whose score is at least this."""
+TIE_DECIMALS = 9
+"""Scores are ranked to so many decimals: sums in another order, or on another processor, differ in the last ones."""
 _EPISODES_PER_TASK = 50
 """How many episodes one task of the process pool plays."""
 
@@ -185,7 +187,7 @@ def score_worlds(
 
 
 def roc(independent: Floats, coordinated: Floats) -> tuple[Floats, Floats, float]:
-    """Compute the receiver operating characteristic of a detector.
+    """Compute the receiver operating characteristic of a detector; scores that differ by rounding alone are ties.
 
     Args:
         independent: Scores of episodes without intent to work together.
@@ -194,6 +196,7 @@ def roc(independent: Floats, coordinated: Floats) -> tuple[Floats, Floats, float
     Returns:
         False and true positive rates over all thresholds, from (0, 0) to (1, 1), and the area under the curve.
     """
+    independent, coordinated = np.round(independent, TIE_DECIMALS), np.round(coordinated, TIE_DECIMALS)
     thresholds = np.unique(np.concatenate([independent, coordinated]))[::-1]
     false, true = (
         np.concatenate([[0.0], 1.0 - np.searchsorted(np.sort(scores), thresholds, side="left") / len(scores)])

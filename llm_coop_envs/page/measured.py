@@ -18,9 +18,9 @@ from llm_coop_envs.errors import LlmCoopError, RunError
 from llm_coop_envs.page.index import LARGE
 from llm_coop_envs.runs.folder import Run
 from llm_coop_envs.statistics.intervals import ANYTHING, mean_interval
-from llm_coop_envs.storage.parquet import read_table
+from llm_coop_envs.storage.parquet import read_rows
 from llm_coop_envs.studies.conditions import Condition
-from llm_coop_envs.util.opening import DAMAGED, MAX_TEXT, open_file, parse_json
+from llm_coop_envs.util.opening import DAMAGED, MAX_TEXT, explain_damage, open_file, parse_json
 
 LOOK_SECONDS = 0.4
 """How long one look reads episodes of an unfinished run."""
@@ -162,12 +162,9 @@ def _read_tables(run: Run) -> EpisodeMeasures:
 
 
 def _read_columns(path: Path, names: set[str]) -> list[tuple[Key, Row]]:
-    try:
-        rows = read_table(path, {*names, "condition", "seed"}).to_pylist()
+    with explain_damage(path, "'llm-coop run' makes it anew"):
+        rows = read_rows(path, {*names, "condition", "seed"})
         return [((row["condition"], row["seed"]), row) for row in rows]
-    except (OSError, *DAMAGED) as error:
-        reason = " ".join(str(error).split())  # Arrow's own may have several lines
-        raise RunError(f"{path}: cannot be read ({reason}); 'llm-coop run' makes it anew") from error
 
 
 def _calls_of(header: Mapping[str, Any]) -> list[Row]:

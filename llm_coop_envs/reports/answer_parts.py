@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from llm_coop_envs.core.scenario import LATER, PER_CENT, MeasureWords
 from llm_coop_envs.reports.page_parts import decimals_for, fixed
-from llm_coop_envs.statistics.intervals import Interval
+from llm_coop_envs.statistics.intervals import ANYTHING, Interval, Range
 
 SCRIPTED = "Scripted players: it holds for their rules, and says nothing of models or people."
 #: What a comparison comes to, by the finding on its measure (`Contrast.findings`).
@@ -62,6 +62,7 @@ class Answer:
         certainty: how sure that is: interval, number of pairs and p; empty where there is nothing to be sure of.
         caveats: what forbids a conclusion, or limits it, in sentences.
         arms: the arms, the reference first.
+        within: what the measure can be.
         paired: whether values of two arms belong together by their place.
         scripted: whether nobody but scripted rules play in the arms.
     """
@@ -75,6 +76,7 @@ class Answer:
     certainty: str = ""
     caveats: tuple[str, ...] = ()
     arms: tuple[ArmValues, ...] = ()
+    within: Range = ANYTHING
     paired: bool = False
     scripted: bool = False
 
@@ -109,7 +111,7 @@ class Scale:
     @property
     def of_differences(self) -> str:
         """The unit behind a difference, with a space before it."""
-        unit = "percentage points" if self.words.unit == PER_CENT else self.words.unit
+        unit = "percentage points" if self.words.unit in (PER_CENT, "per cent") else self.words.unit
         return f" {unit}" if unit else ""
 
     @property

@@ -2,12 +2,35 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from typing import Any
 
 from llm_coop_envs.core.settings import plain
 from llm_coop_envs.studies.conditions import Condition
 
 _TALK = {True: "with talk", False: "without talk"}
+#: Where a title may be parted.
+_SEAM = re.compile("[,:] ")
+
+
+def part_titles(titles: Sequence[str]) -> tuple[str, list[str]]:
+    """Part titles into what all of them begin with and what tells them apart.
+
+    "trust, contracting" and "trust, mediation" give "trust", and "contracting" and "mediation".
+    """
+    if len(titles) < 2:
+        return "", list(titles)
+    first = titles[0]
+    seams = (seam.end() for seam in _SEAM.finditer(first))
+    end = max((end for end in seams if all(title.startswith(first[:end]) for title in titles)), default=0)
+    return first[: max(0, end - 2)], [title[end:] for title in titles]
+
+
+def title_of_both(title: str, word: str, other: str) -> str:
+    """Two arms in a title: "talk against no talk", or "trust, contracting against mediation"."""
+    shared, (own, against) = part_titles([title, other])
+    return ", ".join(filter(None, (shared, f"{own} {word} {against}")))
 
 
 def arms_in_words(arm: Condition, other: Condition) -> tuple[str, str]:

@@ -51,6 +51,8 @@ from llm_coop_envs.util.showing import Summary
 #: The answers that the first screen shows with a picture each; others open.
 MOST_CARDS = 4
 PAGE, CITATION, ANSWERS = "index.html", "citation.bib", "answers"
+#: Columns of the table of conditions that are told once, above it, where all conditions agree.
+_COLUMN_TITLES = {"settings": "Settings", "policies": "Who plays", "seeds": "Seeds"}
 T = TypeVar("T")
 
 
@@ -222,6 +224,7 @@ def _render_page(
     question, more = first_sentence(manifest["description"])
     style = "\n" + (Path(__file__).parent / "page.css").read_text(encoding="utf-8").rstrip("\n") + "\n"
     all_drawings = _flatten(drawings)
+    condition_rows = _condition_rows(run, sections, answers)
     rows = [row for filed in _flatten(tables) for row in filed.table.rows]
     return environment.get_template("page.jinja").render(
         run=run,
@@ -237,7 +240,11 @@ def _render_page(
         answers=answers,
         there=len(run.finished()),
         failures=run.failures(),
-        conditions=_condition_rows(run, sections, answers),
+        conditions=condition_rows,
+        column_titles=_COLUMN_TITLES,
+        alike=[
+            name for name in _COLUMN_TITLES if len({row[name] for row in condition_rows}) == 1 < len(condition_rows)
+        ],
         switches=[line for section in sections for line in _switches(run, section)],
         methods=methods(run, sections, answers),
         cards=MOST_CARDS,
@@ -345,10 +352,9 @@ def _condition_rows(
             "name": condition.name,
             "scenario": condition.spec.title,
             "settings": condition_text(condition, shared[condition.scenario]),
-            "policies": seats_text(condition),
-            "prompts": prompts_text(run, condition),
+            "policies": "; ".join(filter(None, (seats_text(condition), prompts_text(run, condition)))),
             "episodes": episodes_of_text(len(seeds := arm_seeds.get(condition.name, [])), len(condition.seeds)),
-            "seeds": f"seed{'s' * (len(seeds) > 1)} {seeds_text(seeds, 5)}" if seeds else "",
+            "seeds": seeds_text(seeds, 5),
             "rows": rows.get(condition.name, ""),
             "invalid": "" if answers is None else answers.invalid.get(condition.name, ""),
             "cut_off": "" if answers is None else answers.cut_off.get(condition.name, ""),

@@ -6,12 +6,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from llm_coop_envs.reports.answer_parts import capitalise
+from llm_coop_envs.reports.arm_words import part_titles
 from llm_coop_envs.reports.contrast_text import (
     arms_note,
     cluster_note,
     contrast_text,
     family_note,
     family_tests,
+    forced_rounds_note,
     p_text,
 )
 from llm_coop_envs.reports.contrasts import Contrast
@@ -62,7 +65,7 @@ def power_table(contrasts: Iterable[Contrast]) -> ReportTable | None:
     rows = [
         TableRow(
             name=test.measure,
-            below=f"{contrast.second.condition.title} minus {contrast.first.condition.title}",
+            below=contrast.title("minus"),
             conditions=contrast.names,
             cells=[
                 Cell(text=test.episodes),
@@ -127,20 +130,21 @@ def _contrast_table(
         if test.interval is not None
     ]
     rows += unflagged_rows(contrast)
-    first, second = contrast.first.condition.title, contrast.second.condition.title
+    _, arms = part_titles([contrast.first.condition.title, contrast.second.condition.title])
     invalid = contrast.invalid
     return ReportTable(
-        title=f"{second} minus {first}, seed by seed",
+        title=capitalise(f"{contrast.title('minus')}, seed by seed"),
         lead=f"Nothing can be said: {' and '.join(invalid)} {'is' if len(invalid) == 1 else 'are'} invalid."
         if invalid
         else contrast_text(contrast, family),
-        head=["measure", first, second, "difference", "effect size", "pairs", "p", "p, Holm"],
+        head=["measure", *arms, "difference", "effect size", "pairs", "p", "p, Holm"],
         rows=rows,
         brief=True,
         notes=[
             arms_note(contrast.first, contrast.second),
             *([HOW_TO_READ] if is_first else []),
             *([cluster_note(contrast)] if contrast.first.condition.cluster else []),
+            *filter(None, [forced_rounds_note(contrast)]),
             *([family_note(family)] if is_first_of_family and family_tests(family) else []),
             *contrast.section.flag_notes(),
         ],

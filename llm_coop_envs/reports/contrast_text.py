@@ -11,8 +11,9 @@ import numpy as np
 from llm_coop_envs.core.settings import plain
 from llm_coop_envs.measures.courses import too_few_courses
 from llm_coop_envs.measures.nature import first_parting
+from llm_coop_envs.reports.answer_parts import capitalise
 from llm_coop_envs.reports.contrasts import Contrast
-from llm_coop_envs.reports.page_parts import NOTHING, count_text, interval_cell
+from llm_coop_envs.reports.page_parts import NOTHING, count_text, in_words, interval_cell
 from llm_coop_envs.reports.played import PlayedCondition
 from llm_coop_envs.statistics.comparison import ALPHA, Comparison, fewest_pairs, is_underpowered
 from llm_coop_envs.treatments.regulator import SEAT
@@ -70,27 +71,27 @@ def contrast_text(contrast: Contrast, family: Sequence[Contrast]) -> str:
         ]
 
     if copied := measures_with("copies"):
-        sentences.append(f"nothing can be said of {_and(copied)}: {copies_text(contrast)}")
+        sentences.append(f"nothing can be said of {in_words(copied)}: {copies_text(contrast)}")
     sentences += [
         f"{contrast.name_of(twin)} equals {contrast.name_of(name)} in every episode"
         for twin, name in contrast.twins.items()
     ]
 
     if same := measures_with("same"):
-        sentences.append(f"{_and(same)} {'is' if len(same) == 1 else 'are'} the same in every pair")
+        sentences.append(f"{in_words(same)} {'is' if len(same) == 1 else 'are'} the same in every pair")
     if unclear := measures_with("unclear"):
-        sentences.append(f"no difference in {_and(unclear)} can be told from chance")
+        sentences.append(f"no difference in {in_words(unclear)} can be told from chance")
     if few := measures_with("few"):
         fewest = f"{fewest_pairs(family_size)} pairs are the fewest that can tell anything"
         among = f" in a family of {family_size} tests" if family_size > 1 else ""
-        sentences.append(f"nothing can be said of {_and(few)}: {fewest}{among}")
+        sentences.append(f"nothing can be said of {in_words(few)}: {fewest}{among}")
     if explored := measures_with("explored"):
-        sentences.append(f"{_and(explored)} {'is' if len(explored) == 1 else 'are'} shown without a claim")
+        sentences.append(f"{in_words(explored)} {'is' if len(explored) == 1 else 'are'} shown without a claim")
     if empty := [contrast.name_of(test.measure) for test in contrast.comparisons if test.interval is None]:
-        sentences.append(f"no pair has a value of {_and(empty)} in both")
+        sentences.append(f"no pair has a value of {in_words(empty)} in both")
     if not sentences:
         return "Nothing can be said: no measure is in both."
-    return f"{contrast.second.condition.title} against {contrast.first.condition.title}: {'; '.join(sentences)}."
+    return capitalise(f"{contrast.title('against')}: {'; '.join(sentences)}.")
 
 
 def copies_text(contrast: Contrast) -> str:
@@ -104,6 +105,20 @@ def cluster_note(contrast: Contrast) -> str:
     return (
         f"Seeds share components here, as the study says: the unit is the cluster, not the episode. {len(arm.seeds)} "
         f"episodes are {arm.units} clusters; 'pairs' are pairs of clusters, whose means are compared."
+    )
+
+
+def forced_rounds_note(contrast: Contrast) -> str:
+    """Say that choices are forced in rounds of one arm alone, so that its measures are of other rounds; else empty."""
+    arms = contrast.first, contrast.second
+    numbers = {number for arm in arms for course in arm.by_round for number in course}
+    forcing = [arm.condition for arm in arms if any(map(arm.condition.forces_in, numbers))]
+    if not any(arms[0].condition.forces_in(number) != arms[1].condition.forces_in(number) for number in numbers):
+        return ""
+    titles = " and ".join(f"'{condition.title}'" for condition in forcing)
+    return (
+        f"Choices are forced in rounds of {titles} that are not forced in the other. What measures leave out for that, "
+        "they have of the other: where play changes from round to round, that is part of the difference."
     )
 
 
@@ -165,10 +180,6 @@ def surviving_differences(
 def p_text(value: float | None) -> str:
     """A p value with three significant digits and no exponent; a dash for `None`."""
     return NOTHING.text if value is None else np.format_float_positional(value, 3, fractional=False, trim="-")
-
-
-def _and(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def arms_note(first: PlayedCondition[Any], second: PlayedCondition[Any]) -> str:

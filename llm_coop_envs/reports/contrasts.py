@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from llm_coop_envs.reports.arm_words import title_of_both
 from llm_coop_envs.reports.played import PlayedCondition, values_of
 from llm_coop_envs.reports.section import ScenarioSection
 from llm_coop_envs.statistics.comparison import Comparison, cluster_means, holm
@@ -50,6 +51,10 @@ class Contrast:
     def names(self) -> tuple[str, str]:
         """The names of the two conditions."""
         return self.first.condition.name, self.second.condition.name
+
+    def title(self, word: str) -> str:
+        """Both arms, the reference last, with a word between them."""
+        return title_of_both(self.second.condition.title, word, self.first.condition.title)
 
     def name_of(self, measure: str) -> str:
         """How sentences, axes and lists call a measure."""
@@ -177,6 +182,11 @@ def differences(first: PlayedCondition[Any], second: PlayedCondition[Any], measu
     # Arms without flagged choices, which are never tested, have no courses of their own.
     counts = [_count_courses(arm, shared) for arm in arms]
     distinct = (counts[0], counts[1]) if all(arm.courses for arm in arms) else None
+    clusters = [arm.condition.cluster or other.condition.cluster for arm, other in (arms, arms[::-1])]
+    wholes = [
+        len({cluster.get(seed, seed) for seed in shared or arm.seeds})
+        for arm, cluster in zip(arms, clusters, strict=True)
+    ]
     comparisons = []
     for name in measures:
         if not all(any(name in row for row in arm.metrics) for arm in arms):
@@ -185,9 +195,10 @@ def differences(first: PlayedCondition[Any], second: PlayedCondition[Any], measu
         if shared:
             both = by_seed[0].keys() & by_seed[1].keys()
             by_seed = [{seed: value for seed, value in values.items() if seed in both} for values in by_seed]
-        clusters = [arm.condition.cluster or other.condition.cluster for arm, other in (arms, arms[::-1])]
         units = [cluster_means(values, cluster) for values, cluster in zip(by_seed, clusters, strict=True)]
-        comparisons.append(Comparison.by_key(name, *units, paired=bool(shared), distinct=distinct))
+        comparisons.append(
+            Comparison.by_key(name, *units, paired=bool(shared), distinct=distinct, among=(wholes[0], wholes[1]))
+        )
     return comparisons
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import math
 import textwrap
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from llm_coop_envs.core.scenario import Row
 from llm_coop_envs.measures.topics import PREFIX
 from llm_coop_envs.render.charts.curves import Curve, Panel, draw_panels
+from llm_coop_envs.render.charts.dots import Dot, DotPanel, draw_dots
+from llm_coop_envs.render.charts.style import PALETTE
 from llm_coop_envs.reports.means import mean_curves, spread_text
 from llm_coop_envs.reports.page_parts import ReportTable
 from llm_coop_envs.reports.played import PlayedCondition, values_of
@@ -23,8 +26,10 @@ from llm_coop_envs.reports.section import (
     marks_text,
 )
 from llm_coop_envs.runs.tables import EpisodeTables
+from llm_coop_envs.statistics.intervals import mean_interval
 
 MOST_COLUMNS = 4
+MOST_SIDE_BY_SIDE = 2
 MOST_OVERLAID = 8  # lines of more conditions cannot be told apart, and they have a figure of their own
 _AXIS = 26  # letters of a line beside an axis
 _NO_COLUMN = ("condition", "seed", "round")
@@ -74,9 +79,13 @@ class GenericSection(ScenarioSection[list[Row]]):
     def rounds(self) -> list[Drawing]:
         """Draw the mean of some measures in each round, a panel per measure.
 
+        Where every episode has a single round, their means stand side by side instead.
+
         Raises:
             NotDrawn: the rounds hold no numbers that every episode has.
         """
+        if self._columns() and not any(len(rows) > 1 for arm in self.conditions for rows in arm.episodes):
+            return [self._means()]
         groups = [self.conditions[at : at + MOST_OVERLAID] for at in range(0, len(self.conditions), MOST_OVERLAID)]
         drawings = [drawing for k, arms in enumerate(groups, 1) for drawing in self._rounds(arms, k)]
         if not drawings:
@@ -86,7 +95,8 @@ class GenericSection(ScenarioSection[list[Row]]):
     def _rounds(self, arms: Sequence[PlayedCondition[list[Row]]], number: int) -> list[Drawing]:
         """Draw some conditions, the first ones or those that follow; nothing if there is nothing to draw."""
         unmarked = (self._panel(arms, name) for name in self._columns())
-        panels = [marked(panel, arms) for panel in unmarked if panel.curves]
+        # The caption names what changes: in small panels names of several arms would cover the lines.
+        panels = [marked(panel, arms, named=len(arms) == 1) for panel in unmarked if panel.curves]
         if not panels:
             return []
         shown = " ".join(", ".join(panel.y_label for panel in panels).split())
@@ -100,16 +110,57 @@ class GenericSection(ScenarioSection[list[Row]]):
             )
         ]
 
+    def _means(self) -> Drawing:
+        """Draw the first headline measures of each condition as means with intervals."""
+        measured = self.scenario.measured
+        panels = []
+        for name in measured.headline:
+            values = [arm.per_unit(values_of(arm.metrics, name)) for arm in self.conditions]
+            means = [
+                mean_interval(own, self.range_of(name, arm)) for own, arm in zip(values, self.conditions, strict=True)
+            ]
+            dots = [
+                Dot(line=line, value=mean.mean, low=mean.low, high=mean.high, group=0)
+                for line, mean in enumerate(means)
+                if mean is not None
+            ]
+            if dots:
+                panels.append(DotPanel(title=self._name(self.conditions[0], name), label="", dots=dots))
+        if not panels:
+            raise NotDrawn(f"the episodes of {self.scenario.name} have no headline measure")
+        panels = panels[:MOST_SIDE_BY_SIDE]
+        shown = " ".join(", ".join(panel.title for panel in panels).split())
+        return Drawing(
+            name=f"{self.scenario.name}_rounds",
+            caption=f"By condition, each of whose episodes has one round: {shown}. Means with 95 % intervals.",
+            alt=f"Dots with intervals: {shown}, one line for each condition.",
+            figure=draw_dots([arm.title for arm in self.conditions], [("mean, 95 % interval", PALETTE[0])], panels),
+        )
+
     def episode_panel(self, arm: PlayedCondition[list[Row]], number: int) -> Panel:
         """The first measure of an episode by round."""
         name = self._columns()[0]
         values = _by_round(arm.episodes[number], name)
         curve = Curve(label=f"here, {arm.who}", x=list(values), y=list(values.values()), marked=True)
-        return Panel(title="", x_label="round", y_label=self._name(arm, name), curves=[curve], x_ticks=_ticks([arm]))
+        return Panel(
+            title="",
+            x_label="round",
+            y_label=self._name(arm, name),
+            curves=[curve],
+            x_ticks=_ticks([arm]),
+            y_range=self._axis(name),
+        )
 
     def overview_panel(self, conditions: Sequence[PlayedCondition[list[Row]]], temperature: float) -> Panel:
         """The first measure of some conditions by round."""
-        return self._panel(conditions, self._columns()[0])
+        name = self._columns()[0]
+        return replace(self._panel(conditions, name), y_range=self._axis(name))
+
+    def _axis(self, name: str) -> tuple[float, float]:
+        """The vertical axis that holds a column of every episode, so that panels can be compared."""
+        rows = (rows for arm in self.conditions for rows in arm.episodes)
+        values = [value for own in rows for value in _by_round(own, name).values()]
+        return self.range_of_all(name, self.conditions).axis(values)
 
     def _columns(self) -> list[str]:
         """Up to four numeric columns of the rounds' rows: those of headline measures, then others in their order.
@@ -141,7 +192,15 @@ class GenericSection(ScenarioSection[list[Row]]):
                 within = self.range_of(name, arm)
                 curves += mean_curves(arm.label, shared, table, arm.color, within, marked=len(shared) == 1)
         label = self._name(conditions[0], name)
-        return Panel(title="", x_label="round", y_label=label, curves=curves, x_ticks=_ticks(conditions))
+        shown = [y for curve in curves for ys in (curve.y, curve.low or (), curve.high or ()) for y in ys]
+        return Panel(
+            title="",
+            x_label="round",
+            y_label=label,
+            curves=curves,
+            x_ticks=_ticks(conditions),
+            y_range=self.range_of_all(name, conditions).axis(shown) if shown else (None, None),
+        )
 
     def _name(self, arm: PlayedCondition[list[Row]], name: str) -> str:
         """How a chart calls a column."""

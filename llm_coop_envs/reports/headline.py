@@ -15,7 +15,7 @@ from llm_coop_envs.reports.answer_parts import SCRIPTED, Answer, ArmValues, Scal
 from llm_coop_envs.reports.arm_words import are_played_alike, arms_in_words
 from llm_coop_envs.reports.contrast_text import beyond_zero, copies_text, family_tests, p_text
 from llm_coop_envs.reports.contrasts import Contrast, compare_arms, measures_of
-from llm_coop_envs.reports.page_parts import count_text
+from llm_coop_envs.reports.page_parts import count_text, in_words
 from llm_coop_envs.reports.played import PlayedCondition, values_of
 from llm_coop_envs.reports.run_sections import SCRIPTED_ANSWERS, read_run
 from llm_coop_envs.reports.section import ScenarioSection
@@ -145,7 +145,7 @@ def _answer(contrast: Contrast, measure: str, family: Sequence[Contrast], invali
     if finding == "invalid":
         sentence = f"Nothing can be said of {words.noun} {second} and {first}."
     elif test is None or test.interval is None:
-        sentence = f"No pair has a value of {words.noun} both {second} and {first}."
+        sentence = f"{words.noun} could not be measured in any pair both {second} and {first}."
     elif finding in ("same", "alike"):
         sentence = f"{words.noun} is the same {second} as {first}, in {_units(test, contrast)}."
     else:
@@ -156,7 +156,7 @@ def _answer(contrast: Contrast, measure: str, family: Sequence[Contrast], invali
         if float(size) == 0.0:
             sentence = f"{words.noun} is on average the same {second} as {first}."
     return Answer(
-        topic=f"{section.scenario.title}: {arms[1].condition.title} against {arms[0].condition.title}",
+        topic=f"{section.scenario.title}: {contrast.title('against')}",
         measure=measure,
         noun=words.noun,
         unit=scale.of_levels.strip(),
@@ -166,6 +166,7 @@ def _answer(contrast: Contrast, measure: str, family: Sequence[Contrast], invali
         caveats=tuple(_forbidding(contrast, test, finding, family, invalid)),
         scripted=_are_scripted(arms),
         arms=tuple(_arm_values(contrast, arm, k, test, measure, scale) for k, arm in enumerate(arms)),
+        within=section.range_of_all(measure, arms).scale(scale.factor),
         paired=test is not None and test.paired,
     )
 
@@ -208,7 +209,7 @@ def _units(test: Comparison, contrast: Contrast) -> str:
     """How many units are compared, in words."""
     of_clusters = " of clusters" if contrast.first.condition.cluster else ""
     if test.paired:
-        return f"{len(test.first)} pair{'' if len(test.first) == 1 else 's'}{of_clusters}"
+        return f"{test.episodes} pair{'' if test.episodes == '1' else 's'}{of_clusters}"
     return f"{test.episodes} {'clusters' if of_clusters else 'episodes'}, unpaired"
 
 
@@ -270,11 +271,16 @@ def _levels(section: ScenarioSection[Any], chosen: Sequence[str], invalid: Mappi
     for measure in measures_of(section, arms, chosen):
         valued = [arm for arm in arms if any(value is not None for value in values_of(arm.metrics, measure))]
         if valued:
-            return [_level(section, measure, valued)]
+            return [_level(section, measure, valued, [arm for arm in arms if arm not in valued])]
     return []
 
 
-def _level(section: ScenarioSection[Any], measure: str, arms: Sequence[PlayedCondition[Any]]) -> Answer:
+def _level(
+    section: ScenarioSection[Any],
+    measure: str,
+    arms: Sequence[PlayedCondition[Any]],
+    without: Sequence[PlayedCondition[Any]],
+) -> Answer:
     words = section.scenario.measured.words_for(measure, arms[0].condition.settings)
     scale = Scale(words=words)
     values = [arm.per_unit(values_of(arm.metrics, measure)) for arm in arms]
@@ -294,6 +300,7 @@ def _level(section: ScenarioSection[Any], measure: str, arms: Sequence[PlayedCon
     else:
         first, last = (scale.text(end, of=ends) for end in ends)
         text = f"{words.noun} goes from {first}{unit} ('{low}') to {last}{unit} ('{high}')"
+    missing = [f"'{arm.condition.title}'" for arm in without]
     only = means[low] if len(means) == 1 else None
     certainty = "" if only is None else _certainty_of_mean(only, scale)
     return Answer(
@@ -308,14 +315,18 @@ def _level(section: ScenarioSection[Any], measure: str, arms: Sequence[PlayedCon
             "Nothing is compared yet: of no 'pair' have two conditions finished episodes."
             if any(arm.condition.pair for arm in arms)
             else "No condition is compared with another: none shares a 'pair'.",
+            *([f"It has no value in {in_words(missing)}."] if missing else []),
         ),
         scripted=_are_scripted(arms),
         arms=tuple(shown),
+        within=section.range_of_all(measure, arms).scale(scale.factor),
     )
 
 
 def _certainty_of_mean(mean: Interval, scale: Scale) -> str:
     """Interval and number of units of a single arm's mean."""
+    if mean.n > 1 and mean.low == mean.high == mean.mean:
+        return f"the same in all {count_text(mean.n, 'episode')}"
     ends = [end for end in (mean.low, mean.high) if end is not None]
     span = " to ".join(scale.text(end, of=numbers_of(mean)) for end in ends)
     return "; ".join(filter(None, (span and f"95 % interval {span}", count_text(mean.n, "episode"))))

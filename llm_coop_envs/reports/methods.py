@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import MISSING, fields
 from functools import partial
 from typing import Any
 
@@ -36,27 +37,36 @@ def switches(condition: Condition) -> dict[str, str]:
     Talk and changes are not among them; the page shows them separately.
     """
     kind = condition.spec.settings_type
-    return _differing(condition.settings, kind.build(condition.preset if condition.preset in kind.presets else None))
+    reference = kind.build(condition.preset if condition.preset in kind.presets else None)
+    return _differing(kind.from_json(condition.settings), reference.to_json())
 
 
 def presets(conditions: Iterable[Condition]) -> dict[str, dict[str, str]]:
     """The presets that some conditions of one scenario use, each with its settings that differ from the defaults."""
     used = {condition.preset: condition.spec.settings_type for condition in conditions}
     return {
-        name: _differing(kind.build(name).to_json(), kind.build())
+        name: _differing(kind.build(name), kind.build().to_json())
         for name, kind in used.items()
         if name is not None and name in kind.presets
     }
 
 
-def _differing(settings: Mapping[str, Any], reference: Settings) -> dict[str, str]:
+def _differing(settings: Settings, reference: Mapping[str, Any]) -> dict[str, str]:
     """The settings that differ from the reference, as texts by name."""
-    reference_values = plain(reference.to_json())
+    reference = plain(reference)
     return {
-        name: f"{value:.6g}" if isinstance(value, float) else json.dumps(value, ensure_ascii=False)
-        for name, value in plain(settings).items()
-        if name not in _NO_SWITCH and reference_values.get(name) != value
+        name: _value_text(value, getattr(settings, name, None))
+        for name, value in plain(settings.to_json()).items()
+        if name not in _NO_SWITCH and reference.get(name) != value
     }
+
+
+def _value_text(value: Any, typed: Any) -> str:
+    """A setting as a text; of settings within it, such as a regulator's, those that are not the defaults."""
+    if isinstance(value, Mapping) and isinstance(typed, Settings):
+        defaults = {own.name: own.default for own in fields(typed) if own.default is not MISSING}
+        return "(" + ", ".join(f"{name} = {text}" for name, text in _differing(typed, defaults).items()) + ")"
+    return f"{value:.6g}" if isinstance(value, float) else json.dumps(value, ensure_ascii=False)
 
 
 def switched_text(values: Mapping[str, str]) -> str:

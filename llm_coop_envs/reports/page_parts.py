@@ -135,6 +135,11 @@ def count_text(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
+def in_words(names: Sequence[str]) -> str:
+    """Names as a list in a sentence: "a", "a and b", "a, b and c"."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
 def episodes_text(n: int) -> str:
     """A number of episodes in words, such as `"1 episode"`."""
     return "1 episode" if n == 1 else f"{n} episodes"

@@ -114,7 +114,7 @@ class PlayedCondition(Generic[E]):
     @property
     def label(self) -> str:
         """The arm's name in legends, with its players and the number of episodes."""
-        return f"here, {self.who}: {self.title} ({self.size})"
+        return f"{self.title} ({self.who}, {self.size})"
 
     @property
     def size(self) -> str:
@@ -178,8 +178,11 @@ class PlayedCondition(Generic[E]):
 
 
 def shorten(text: str, limit: int) -> str:
-    """A text of at most so many characters, cut with an ellipsis."""
-    return text if len(text) <= limit else text[: limit - 1].rstrip() + "\N{HORIZONTAL ELLIPSIS}"
+    """A text of at most so many characters, cut in the middle: what tells titles apart is often their end."""
+    if len(text) <= limit:
+        return text
+    end = limit // 2
+    return f"{text[: limit - 1 - end].rstrip()}\N{HORIZONTAL ELLIPSIS}{text[-end:].lstrip()}"
 
 
 def values_of(rows: Sequence[Row], name: str) -> list[float | None]:

@@ -188,6 +188,15 @@ class ScenarioSection(ABC, Generic[E]):
             or EVERY_EPISODE_RANGES.get(name, ANYTHING)
         )
 
+    def range_of_all(self, name: str, arms: Iterable[PlayedCondition[E]]) -> Range:
+        """What a measure can be in the games of some arms together."""
+        ranges = [self.range_of(name, arm) for arm in arms]
+        lows, highs = [own.low for own in ranges], [own.high for own in ranges]
+        return Range(
+            low=None if None in lows else min(low for low in lows if low is not None),
+            high=None if None in highs else max(high for high in highs if high is not None),
+        )
+
     def define(self, name: str) -> str:
         """The definition of a measure; empty if it has none."""
         panel_measures = getattr(load(self.scenario.after), "about", {})
@@ -234,10 +243,10 @@ def marked(panel: Panel, conditions: Sequence[PlayedCondition[Any]], *, named: b
     lines: dict[int, list[str]] = {}
     for arm in conditions:
         for when, change in arm.condition.schedule:
-            text = f"{arm.title}: {change}" if len(conditions) > 1 else change
-            lines.setdefault(when.from_round, []).append(shorten(text, MARK))
+            whose = f"{arm.title}: " if len(conditions) > 1 else ""
+            lines.setdefault(when.from_round, []).append(shorten(f"{whose}{change}", MARK))
             if when.until_round is not None:
-                lines.setdefault(when.until_round + 1, []).append(shorten(f"no longer {text}", MARK))
+                lines.setdefault(when.until_round + 1, []).append(shorten(f"{whose}no longer {change}", MARK))
     rounds = [x for curve in panel.curves for x in curve.x] + [x for dots in panel.dots for x in dots.x]
     return replace(
         panel,

@@ -9,23 +9,25 @@ import base64
 import math
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from xml.etree.ElementTree import Element, SubElement, tostring
 
 from llm_coop_envs.core.scenario import PER_CENT
 from llm_coop_envs.reports.answer_parts import Answer, ArmValues, capitalise
+from llm_coop_envs.reports.arm_words import part_titles
 from llm_coop_envs.reports.page_parts import decimals_for, fixed
+from llm_coop_envs.statistics.intervals import Range
 
 #: Width of the picture, where its axis begins and ends, and the height of a row with pairs, without, and without them
 #: where titles are long, in pixels.
-WIDTH, LEFT, LEFT_OF_MANY, RIGHT = 370, 112, 170, 360
-ROW, THIN_ROW, BROKEN_ROW = 44, 26, 33
+WIDTH, LEFT, LEFT_OF_MANY, RIGHT = 370, 112, 196, 360
+ROW, THIN_ROW, BROKEN_ROW = 42, 24, 31
 #: The most dots of an arm, and pairs that are joined: more cannot be told apart.
 MOST_DOTS, MOST_JOINED = 400, 200
 #: The most arms in a picture.
 MOST_ARMS = 8
-_TITLE, _TITLE_OF_MANY = 17, 20
+_TITLE, _TITLE_OF_MANY = 17, 24
 # What the report's page says in its style sheet.
 _STYLE = (
     "svg { background: #fff; font: 11.5px system-ui, sans-serif } .faint { fill: #5c6570 } line { stroke-width: 1 } "
@@ -51,13 +53,11 @@ class _Axis:
     left: int = LEFT
 
     @classmethod
-    def over(cls, values: Sequence[float], left: int) -> _Axis:
-        """The axis that holds some values, with two to five ticks."""
+    def over(cls, values: Sequence[float], within: Range, left: int) -> _Axis:
+        """The axis that holds some values of what can be, with two to five ticks."""
         from matplotlib.ticker import MaxNLocator
 
-        low, high = min(values), max(values)
-        margin = 0.04 * (high - low) or 0.5 * abs(low) or 0.5
-        low, high = low - margin, high + margin
+        low, high = within.axis(values, margin=0.04)
         ticks = [tick for tick in MaxNLocator(4).tick_values(low, high) if low <= tick <= high]
         return cls(low=low, high=high, ticks=tuple(float(tick) for tick in ticks), left=left)
 
@@ -70,13 +70,14 @@ def small_picture(answer: Answer) -> str:
     """Draw an answer as SVG; empty if no arm has a value."""
     arms = [arm for arm in answer.arms if arm.values]
     arms, omitted = arms[:MOST_ARMS], len(arms[MOST_ARMS:])
+    arms = [replace(arm, title=title) for arm, title in zip(arms, part_titles([a.title for a in arms])[1], strict=True)]
     numbers = [number for arm in arms for number in _numbers(arm)]
     if not numbers:
         return ""
     decimals = decimals_for([arm.mean.mean for arm in arms if arm.mean is not None])
     thin = len(arms) > 2
     row = ROW if not thin else THIN_ROW if all(len(arm.title) <= _TITLE_OF_MANY for arm in arms) else BROKEN_ROW
-    axis = _Axis.over(numbers, LEFT_OF_MANY if thin else LEFT)
+    axis = _Axis.over(numbers, answer.within, LEFT_OF_MANY if thin else LEFT)
     rows = [22 + row * index for index in range(len(arms))]
     bottom = rows[-1] + 20
     picture = Element("svg", {"class": "dots", "viewBox": f"0 0 {WIDTH} {bottom + 20}", "role": "img"})
@@ -134,16 +135,25 @@ def _name_arm(picture: Element, arm: ArmValues, y: int, decimals: int, *, thin: 
     """Write the title and the mean of an arm: in a line where arms are many, else below each other."""
     mean = fixed(arm.mean.mean, decimals) if arm.mean is not None else ""
     if thin:
-        lines = textwrap.wrap(arm.title, _TITLE_OF_MANY, max_lines=2, placeholder=" …") or [""]
+        lines = _two_lines(arm.title, _TITLE_OF_MANY)
         for number, line in enumerate(lines):
             _write(picture, line, 0, y + 4 - 6.5 * (len(lines) - 1) + 13 * number)
         _write(picture, mean, LEFT_OF_MANY - 8, y + 4, kind="faint", anchor="end")
         return
-    lines = textwrap.wrap(arm.title, _TITLE, max_lines=2, placeholder=" …") or [""]
+    lines = _two_lines(arm.title, _TITLE)
     top = y - 7 * (len(lines) - 1)
     for number, line in enumerate(lines):
         _write(picture, line, 0, top + 13 * number)
     _write(picture, f"mean {mean}", 0, top + 13 * len(lines) + 1, kind="faint")
+
+
+def _two_lines(title: str, width: int) -> list[str]:
+    """A title in at most two lines; of a longer one the beginning and the end, which tells it from others."""
+    lines = textwrap.wrap(title, width) or [""]
+    if len(lines) <= 2:
+        return lines
+    (end,) = textwrap.wrap(title[::-1], width - 2, max_lines=1, placeholder="")
+    return [lines[0], f"… {end[::-1]}"]
 
 
 def _draw_arm(picture: Element, arm: ArmValues, axis: _Axis, y: int, *, beside: int) -> None:

@@ -18,8 +18,8 @@ from llm_coop_envs.render.charts.curves import Curve, Panel, draw_panels
 from llm_coop_envs.render.charts.heatmap import HeatMap, draw_maps
 from llm_coop_envs.render.charts.style import MORE, PALETTE
 from llm_coop_envs.reports.answer_parts import Answer, ArmValues
-from llm_coop_envs.reports.page_parts import Cell, ReportTable, TableRow, fixed
-from llm_coop_envs.reports.played import PlayedCondition
+from llm_coop_envs.reports.page_parts import Cell, ReportTable, TableRow, fixed, in_words
+from llm_coop_envs.reports.played import PlayedCondition, shorten
 from llm_coop_envs.reports.section import Drawing, ScenarioSection
 from llm_coop_envs.statistics.comparison import FEWEST_COURSES, t_interval
 from llm_coop_envs.statistics.intervals import Interval
@@ -172,8 +172,10 @@ def tournament_answer(played: Tournament, section: ScenarioSection[Any]) -> Answ
     """Who does best, with everybody's payoff among equal shares of all policies."""
     names, payoffs, last = played.names, played.payoffs, played.path[-1]
     ratings = deviation_ratings(payoffs)
-    top = ", ".join(f"'{names[index]}'" for index in np.flatnonzero(np.isclose(ratings, ratings.max(), atol=1e-6)))
-    leader = int(last.argmax())
+    best, leaders = (
+        [f"'{names[index]}'" for index in np.flatnonzero(np.isclose(values, values.max(), atol=1e-6))]
+        for values in (ratings, last)
+    )
     colors = (*PALETTE, *MORE)
     order = np.argsort(-ratings, kind="stable").tolist()
     return Answer(
@@ -182,14 +184,15 @@ def tournament_answer(played: Tournament, section: ScenarioSection[Any]) -> Answ
         noun="the payoff among equal shares of all policies",
         unit="",
         finding="tournament",
-        sentence=f"The highest deviation rating is that of {top}; under selection '{names[leader]}' comes to "
-        f"{100 * last[leader]:.0f} % of the shares.",
-        certainty=f"Exploitability of these shares: {_number(exploitability(payoffs, last))}",
+        sentence=f"The highest deviation rating is that of {in_words(best)}; selection ends with "
+        f"{100 * last.max():.0f} % for {'each of ' * (len(leaders) > 1)}{in_words(leaders)}.",
+        certainty=f"Exploitability of these shares: {_number(exploitability(payoffs, last))} (0 is an equilibrium)",
         scripted=all(arm.who == SCRIPTED_KIND for arm in section.conditions),
         arms=tuple(
-            ArmValues(title=_short(names[index]), name=str(index), color=color, values=values, mean=t_interval(values))
-            for index, color in zip(order, colors, strict=False)
+            ArmValues(title=names[index], name=str(index), color=colors[index], values=values, mean=t_interval(values))
+            for index in order[: len(colors)]
             for values in [played.among_equals(index)]
+            if index < len(colors)
         ),
     )
 
@@ -349,8 +352,8 @@ def _alt(kind: str) -> str:
 
 
 def _short(name: str) -> str:
-    """A name that fits beside a picture; options tell policies apart, so its end stays."""
-    return name if len(name) <= 28 else f"{name[:14]}…{name[-13:]}"
+    """A name that fits beside a picture."""
+    return shorten(name, 28)
 
 
 def _numbered(names: Sequence[str]) -> list[str]:

@@ -18,7 +18,7 @@ from pathlib import Path
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.runs.failures import Task
 from llm_coop_envs.runs.folder import Run
-from llm_coop_envs.storage.files import cannot_write
+from llm_coop_envs.storage.files import OversizedFile, cannot_write
 from llm_coop_envs.storage.lease import HEARTBEAT, WATCH, Lease, check_leases, hold_lease
 from llm_coop_envs.storage.machine import HERE, Machine
 
@@ -156,6 +156,8 @@ class Claims:
             return None
         try:
             self._run.read_events(*episode)
+        except OversizedFile:
+            return True
         except RunError:
             return False
         return True

@@ -32,6 +32,7 @@ from llm_coop_envs.errors import RunError
 from llm_coop_envs.runs.steering import Steering
 from llm_coop_envs.storage.files import read_json, write_json
 from llm_coop_envs.storage.machine import HERE, Machine
+from llm_coop_envs.util.opening import DAMAGED, parse_json
 
 POINTER = ".control-"
 LEFT = ".order-"
@@ -264,8 +265,8 @@ def _take_order(path: Path, machine: Machine) -> dict[str, Any] | None:
     claimed = path.with_suffix(".taken")
     try:
         machine.move(path, claimed)
-        order = json.loads(machine.read_own(claimed, _MOST_BYTES))
-    except (OSError, ValueError, RecursionError):
+        order = parse_json(machine.read_own(claimed, _MOST_BYTES))
+    except (OSError, *DAMAGED):
         return None
     finally:
         with contextlib.suppress(OSError):
@@ -276,7 +277,7 @@ def _take_order(path: Path, machine: Machine) -> dict[str, Any] | None:
 def _obey(steering: Steering, order: Mapping[str, Any]) -> dict[str, Any]:
     try:
         return steering.obey(order)
-    except (RunError, ValueError, TypeError, AttributeError) as error:
+    except (RunError, *DAMAGED) as error:
         return {"error": str(error)}
 
 
@@ -315,7 +316,7 @@ def _answer(talk: socket.socket, steering: Steering) -> dict[str, Any]:
         return {"error": "this run belongs to another user"}
     try:
         return _obey(steering, json.loads(line))
-    except (ValueError, RecursionError) as error:
+    except DAMAGED as error:
         return {"error": str(error)}
 
 

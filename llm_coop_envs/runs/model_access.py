@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from llm_coop_envs.core.settings import plain
-from llm_coop_envs.errors import RunError, SettingsError
+from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.studies.study import Study
 from llm_coop_envs.util.checks import check_int
 from llm_coop_envs.util.paths import StrPath
@@ -129,14 +129,14 @@ class ModelAccess:
             LlmCoopError: a key, library, price or journal is missing.
         """
         from llm_coop_envs.policies.llm.asking.live import check_chat
-        from llm_coop_envs.policies.llm.journal import journal_files
+        from llm_coop_envs.policies.llm.journal import require_journal
         from llm_coop_envs.policies.llm.local.sharing import check_local
 
         if self.replay is None:
             check_local(endpoints)
             run_coroutine(check_chat(endpoints, self.budget, self.price_list()))
-        elif not journal_files(self.replay):
-            raise RunError(f"{self.replay}: holds no journal to replay; give the folder of a run that asked a model")
+        else:
+            require_journal(self.replay)
 
     @contextlib.asynccontextmanager
     async def open(

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from llm_coop_envs.core.scenario import Row
-from llm_coop_envs.errors import LlmCoopError
+from llm_coop_envs.errors import LlmCoopError, RunError
 from llm_coop_envs.storage.parquet import read_rows
 from llm_coop_envs.studies.conditions import Condition
 from llm_coop_envs.util.opening import explain_damage
@@ -65,7 +65,7 @@ def _cells(condition: Condition, finished: set[tuple[str, int]], rows: Sequence[
 def _read_episode_rows(folder: Path) -> list[Row]:
     """The rows of the table of episodes; none if it is missing, damaged, or pyarrow is not installed."""
     path = folder / "episodes.parquet"
-    with contextlib.suppress(OSError, ValueError):
+    with contextlib.suppress(RunError):
         if path.is_file() and find_spec("pyarrow"):
             return read_rows(path)
     return []

@@ -44,13 +44,13 @@ def working(activity: str) -> Iterator[Callable[[str], None]]:
     if console.is_terminal:
         columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
         with Progress(*columns, console=console, transient=True) as bar:
-            task = bar.add_task(escape(activity), total=None)
-            yield lambda text: bar.update(task, description=escape(text))
+            task = bar.add_task(escape(harmless(activity)), total=None)
+            yield lambda text: bar.update(task, description=escape(harmless(text)))
         return
     message = [activity]
 
     def speak() -> None:
-        console.print(f"{escape(message[0])} ...", highlight=False, soft_wrap=True)
+        console.print(f"{escape(harmless(message[0]))} ...", highlight=False, soft_wrap=True)
 
     with _repeat_meanwhile(speak, FIRST_SECONDS, QUIET_SECONDS):
         yield lambda text: message.__setitem__(0, text)
@@ -78,7 +78,7 @@ def waiting(activity: str) -> Iterator[Callable[[Ask], Ask]]:
     def speak() -> None:
         nonlocal since, quiet
         if time.monotonic() - since >= quiet:
-            console.print(f"{escape(activity)} ...", highlight=False, soft_wrap=True)
+            console.print(f"{escape(harmless(activity))} ...", highlight=False, soft_wrap=True)
             since, quiet = time.monotonic(), QUIET_SECONDS
 
     def mark(ask: Ask) -> Ask:
@@ -190,9 +190,9 @@ class RichWatcher(Watcher):
         self._total, self._done, self._running = run.total, run.total - todo, todo
         already = f", {self._done} of them already there" if self._done else ""
         self._console.print(
-            f"Study [bold]{run.manifest['study']}[/]: {count_of(len(run.conditions), 'condition')}, "
+            f"Study [bold]{escape(harmless(run.manifest['study']))}[/]: {count_of(len(run.conditions), 'condition')}, "
             f"{count_of(run.total, 'episode')}{already}; "
-            f"{_processes(workers, self._running)}; run folder {run.folder}",
+            f"{_processes(workers, self._running)}; run folder {escape(harmless(str(run.folder)))}",
             highlight=False,
             soft_wrap=True,
         )

@@ -13,6 +13,7 @@ from llm_coop_envs.runs.tables import read_episode
 from llm_coop_envs.runs.time_left import UnseenTimeLeft
 from llm_coop_envs.runs.watcher import Watcher
 from llm_coop_envs.runs.workers import Finished
+from llm_coop_envs.storage.files import OversizedFile
 from llm_coop_envs.studies.study_file import EVERY_EPISODE
 from llm_coop_envs.util.checks import suggestion
 from llm_coop_envs.util.pace import Remaining
@@ -38,11 +39,13 @@ def missing_episodes(run: Run) -> list[Task]:
 
 
 def is_usable(run: Run, condition: str, seed: int, finished: set[tuple[str, int]]) -> bool:
-    """Whether an episode is among the finished ones, and its file can be read."""
+    """Whether an episode is among the finished ones, and its file can be read, or could be where there is memory."""
     if (condition, seed) not in finished:
         return False
     try:
         run.read_events(condition, seed)
+    except OversizedFile:
+        return True
     except RunError:
         return False
     return True

@@ -27,7 +27,7 @@ from llm_coop_envs.storage.parquet import need_arrow, read_table
 from llm_coop_envs.studies.conditions import Condition
 from llm_coop_envs.studies.players import policy_label
 from llm_coop_envs.studies.study import Study
-from llm_coop_envs.util.opening import DAMAGED, explain_damage
+from llm_coop_envs.util.opening import explain_damage
 from llm_coop_envs.util.paths import StrPath
 from llm_coop_envs.util.trust import NOTHING, limited_to
 from llm_coop_envs.version import __version__
@@ -344,8 +344,8 @@ def _check_tables(verification: Verification) -> None:
         verification.tables += 1
         try:
             reason = _table_difference(read_table(path), remade)
-        except (OSError, *DAMAGED) as error:
-            reason = f"cannot be read ({' '.join(str(error).split())[:200]})"
+        except RunError as error:
+            reason = str(error).removeprefix(f"{path}: ").partition(";")[0]
         if reason and _is_of_this_version(verification.run):
             verification.faults.append(f"{path}: {reason}")
         elif reason:  # measures may have been added or defined anew since

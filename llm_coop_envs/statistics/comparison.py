@@ -41,6 +41,7 @@ class Comparison:
         second: its values in the other arm; if paired, for the same seeds in the same order.
         paired: whether each value of one arm belongs to one of the other.
         distinct: how many distinct courses of play each arm has; `None` where episodes cannot be copies.
+        among: how many units each arm has, those without a value too; `None` where all have one.
     """
 
     measure: str
@@ -48,6 +49,7 @@ class Comparison:
     second: tuple[float, ...]
     paired: bool = True
     distinct: tuple[int, int] | None = None
+    among: tuple[int, int] | None = None
 
     @classmethod
     def by_key(
@@ -58,6 +60,7 @@ class Comparison:
         *,
         paired: bool = True,
         distinct: tuple[int, int] | None = None,
+        among: tuple[int, int] | None = None,
     ) -> Comparison:
         """Compare values that have keys, such as the seeds of their episodes.
 
@@ -67,10 +70,11 @@ class Comparison:
             second: the values of the other arm.
             paired: pair the values of shared keys and leave out the others; else all values of both arms count.
             distinct: as the attribute.
+            among: as the attribute.
         """
         shared = [key for key in first if key in second]
         values = [tuple(arm[key] for key in (shared if paired else arm)) for arm in (first, second)]
-        return cls(measure=measure, first=values[0], second=values[1], paired=paired, distinct=distinct)
+        return cls(measure=measure, first=values[0], second=values[1], paired=paired, distinct=distinct, among=among)
 
     @property
     def differences(self) -> list[float]:
@@ -80,8 +84,16 @@ class Comparison:
 
     @property
     def episodes(self) -> str:
-        """The number of pairs, such as `"6"`, or of episodes in both arms, such as `"5 and 7"`."""
-        return str(len(self.first)) if self.paired else f"{len(self.first)} and {len(self.second)}"
+        """The number of pairs, such as `"6"`, or of episodes in both arms, such as `"5 and 7"`.
+
+        Where some have no value it is `"6 of 8"`, or `"5 of 6 and 7"`.
+        """
+        sizes = len(self.first), len(self.second)
+        counts = [
+            str(size) if size == whole else f"{size} of {whole}"
+            for size, whole in zip(sizes, self.among or sizes, strict=True)
+        ]
+        return counts[0] if self.paired else " and ".join(counts)
 
     @property
     def values(self) -> tuple[tuple[float, ...], tuple[float, ...]]:

@@ -72,6 +72,24 @@ class Range:
         is_whole = not self.integer or float(value).is_integer()
         return is_whole and low - slack <= value <= high + slack
 
+    def axis(self, values: Sequence[float], margin: float = 0.05) -> tuple[float, float]:
+        """The ends of an axis that shows some values.
+
+        Equal values have no distance that could set its scale. Their axis is what the measure can be, as far as it has
+        bounds: shares that are all 1 lie at the end of 0 to 1, not in the middle of .95 to 1.05.
+
+        Args:
+            values: what is shown, one or more.
+            margin: the room beside them, as a share of their distance.
+        """
+        low, high = min(values), max(values)
+        if math.isclose(low, high, rel_tol=1e-9, abs_tol=1e-12):
+            around = 0.5 * abs(low) or 0.5
+            low = low - around if self.low is None else min(low, self.low)
+            high = high + around if self.high is None else max(high, self.high)
+        room = margin * (high - low)
+        return low - room, high + room
+
     def scale(self, factor: float) -> Range:
         """The range of a measure that is shown in another unit, such as shares in per cent."""
         return Range(

@@ -18,9 +18,12 @@ from typing import Any
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.util.opening import (
     DAMAGED,
-    MAX_EPISODE,
+    EPISODE_VARIABLE,
     MAX_FILE,
+    TooLarge,
+    check_inside,
     decompress,
+    episode_limit,
     lies_inside,
     open_file,
     parse_json,
@@ -33,6 +36,10 @@ GZIP_LEVEL = 4
 _NO_LINKS = (errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.EMLINK, errno.EINVAL, errno.EACCES)
 #: The ending of files that are being written.
 TEMPORARY = ".partial"
+
+
+class OversizedFile(RunError):
+    """A file may be whole, but holds more than this process reads."""
 
 
 def write_whole(path: Path, content: bytes, *, replaces: bool = True) -> None:
@@ -174,22 +181,27 @@ def read_lines(path: Path) -> list[Any]:
     """Read the records of a file that `pack_lines` packed.
 
     Raises:
-        RunError: the file cannot be read or is damaged.
+        RunError: the file cannot be read, is damaged, or larger than `opening.episode_limit`.
     """
     return read_lines_and_fingerprint(path)[0]
 
 
 def read_lines_and_fingerprint(path: Path) -> tuple[list[Any], str]:
     """Read the records of a file that `pack_lines` packed, and the file's `fingerprint`; see `read_lines`."""
+    limit = episode_limit()
     try:
-        content = read_file(path, MAX_EPISODE)
-        data = decompress(content)
+        content = read_file(path, limit)
+        data = decompress(content, limit)
         lines = data.removesuffix(b"\n").split(b"\n") if data else []
         # One call for all lines takes half the time of one for each. It takes lines with two records, too.
         records: list[Any] = parse_json(b"[%s]" % b",".join(lines))
         if len(records) != len(lines):
             raise ValueError("not one record in each line")
         return records, fingerprint_of(content)
+    except TooLarge as error:
+        raise OversizedFile(
+            f"{path}: {error}; if you have the memory, allow more MiB with {EPISODE_VARIABLE}"
+        ) from error
     except (OSError, *DAMAGED) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise RunError(f"{path}: cannot be read ({reason}); delete it and run the study again to replace it") from error
@@ -209,6 +221,7 @@ def open_for_append(path: Path) -> Iterator[Callable[[Any], None]]:
         RunError: the file cannot be written.
     """
     try:
+        check_inside(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         file = path.open("ab")
         file.truncate(_end_of_last_line(read_file(path, MAX_FILE)))

@@ -256,7 +256,8 @@ class Lease:
     def _load(self, number: int) -> dict[str, Any] | None:
         """The content of a file; empty if its writer has not written it yet, or was told of a later one."""
         try:
-            content = loads(self._machine.read(self._file(number)))
+            data = self._machine.read(self._file(number))
+            content = loads(data) if data else {}
         except FileNotFoundError:
             return None
         except ValueError:

@@ -14,6 +14,7 @@ from typing_extensions import Self
 
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.storage.files import cannot_write, sweep
+from llm_coop_envs.util.opening import open_descriptor
 
 # Any other error means that the file system does not support locks.
 _BUSY = (errno.EAGAIN, errno.EWOULDBLOCK, errno.EACCES)
@@ -37,7 +38,7 @@ class FileLock:
 
     def __init__(self, path: Path) -> None:
         try:
-            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+            self._descriptor = open_descriptor(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
         except OSError as error:
             raise cannot_write(path, error) from error
 

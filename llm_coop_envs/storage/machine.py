@@ -20,7 +20,7 @@ from typing import BinaryIO
 
 from llm_coop_envs.storage.files import write_whole
 from llm_coop_envs.storage.lock import lock, unlock
-from llm_coop_envs.util.opening import open_file
+from llm_coop_envs.util.opening import check_inside, open_descriptor, open_file
 
 
 class Machine:
@@ -160,24 +160,27 @@ class Machine:
 
     def untouched_for(self, path: Path) -> float:
         """For how many seconds nobody touched a file, by the clock of the machine that serves the folder."""
+        check_inside(path)
         with tempfile.NamedTemporaryFile(dir=path.parent) as probe:
             return os.stat(probe.name).st_mtime - self.touched(path)
 
     def touch(self, path: Path) -> None:
         """Set the time of an existing file to now."""
+        check_inside(path)
         os.utime(path)
 
     def make_folder(self, path: Path) -> None:
         """Make a folder, and those above it."""
+        check_inside(path)
         path.mkdir(parents=True, exist_ok=True)
 
     def create(self, path: Path) -> int:
         """Open a new file for writing; of several processes that create one name, all but one get an error."""
-        return os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
+        return open_descriptor(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
 
     def open(self, path: Path, flags: int = 0) -> int:
         """Open a file for reading and writing; it is made if it is missing."""
-        return os.open(path, os.O_RDWR | os.O_CREAT | flags | getattr(os, "O_BINARY", 0), 0o644)
+        return open_descriptor(path, os.O_RDWR | os.O_CREAT | flags)
 
     def write(self, descriptor: int, data: bytes | memoryview) -> int:
         """Write to an open file; returns how many bytes were taken."""
@@ -214,6 +217,7 @@ class Machine:
 
     def empty(self, path: Path) -> None:
         """Take the content from an existing file."""
+        check_inside(path)
         os.truncate(path, 0)
 
     def remove(self, path: Path) -> None:

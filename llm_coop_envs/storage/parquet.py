@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from llm_coop_envs.errors import MissingExtra
+from llm_coop_envs.errors import MissingExtra, RunError
 from llm_coop_envs.storage.files import atomic_path
-from llm_coop_envs.util.opening import open_file
+from llm_coop_envs.util.opening import DAMAGED, open_file
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -59,26 +60,38 @@ def read_table(path: Path, names: Collection[str] | None = None) -> pa.Table:
         names: the columns wanted, if it has them; all by default.
 
     Raises:
-        OSError: it cannot be opened; see `open_file`.
-        ValueError: it is no table, or has more values than are read.
+        RunError: it cannot be opened (see `open_file`), is no table, or has more values than are read.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    # Arrow's threads let go of what they read after the reading, and of a Python file that aborts a process that is
-    # ending (apache/arrow#34314): they get bytes of Arrow's own.
-    with open_file(path, MAX_BYTES) as raw:
-        content = pa.allocate_buffer(os.fstat(raw.fileno()).st_size)
-        if raw.readinto(memoryview(content)) != content.size:
-            raise ValueError("it changed while it was read")
-    with pq.ParquetFile(pa.BufferReader(content)) as file:
-        values = file.metadata.num_rows * file.metadata.num_columns
-        if values > MAX_VALUES:
-            raise ValueError(f"it has {values:,} values, more than the {MAX_VALUES:,} that are read")
-        return file.read(None if names is None else [name for name in file.schema_arrow.names if name in names])
+    with _explained(path):
+        # Arrow's threads let go of what they read after the reading, and of a Python file that aborts a process that is
+        # ending (apache/arrow#34314): they get bytes of Arrow's own.
+        with open_file(path, MAX_BYTES) as raw:
+            content = pa.allocate_buffer(os.fstat(raw.fileno()).st_size)
+            if raw.readinto(memoryview(content)) != content.size:
+                raise ValueError("it changed while it was read")
+        with pq.ParquetFile(pa.BufferReader(content)) as file:
+            values = file.metadata.num_rows * file.metadata.num_columns
+            if values > MAX_VALUES:
+                raise ValueError(f"it has {values:,} values, more than the {MAX_VALUES:,} that are read")
+            return file.read(None if names is None else [name for name in file.schema_arrow.names if name in names])
 
 
-def read_rows(path: Path) -> list[dict[str, Any]]:
+def read_rows(path: Path, names: Collection[str] | None = None) -> list[dict[str, Any]]:
     """Read the rows of a table; see `read_table`."""
-    rows: list[dict[str, Any]] = read_table(path).to_pylist()
-    return rows
+    table = read_table(path, names)
+    with _explained(path):  # texts are decoded only now
+        rows: list[dict[str, Any]] = table.to_pylist()
+        return rows
+
+
+@contextlib.contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, *DAMAGED) as error:
+        # Arrow's own reasons may have several lines, and name no file.
+        reason = " ".join((getattr(error, "strerror", None) or str(error)).split())[:200]
+        raise RunError(f"{path}: cannot be read ({reason}); 'llm-coop run' makes the tables of a run anew") from error

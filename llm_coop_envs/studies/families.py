@@ -5,7 +5,7 @@ Their p values are adjusted together. All other comparisons are exploratory: the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -76,39 +76,40 @@ def read_primary(node: YamlNode, conditions: Sequence[Condition], measures: Sequ
     for measure in measure_nodes:
         if measure.text() not in shown_measures:
             measure.fail(f"'{measure.text()}' is no measure that the study shows; write it into 'measures' too")
-    compared = {condition.name for pair in comparisons(conditions) for condition in pair}
+    pairs = [(first.name, second.name) for first, second in comparisons(conditions)]
     for name, condition_node in zip(primary.conditions, condition_nodes, strict=True):
-        if not any(Primary(measures=(), why="", conditions=(name,)).covers(other) for other in compared):
+        named = Primary(measures=(), why="", conditions=(name,))
+        if not any(named.covers(each) for pair in pairs for each in pair):
             condition_node.fail(f"'{name}' is no condition that is compared with another; only those of a 'pair' are")
+        tested = [second for first, second in pairs if named.covers(first) or named.covers(second)]
+        if not any(map(primary.covers, tested)):
+            condition_node.fail(f"'{name}' is what others are compared with; name them: {', '.join(tested)}")
     return primary
 
 
 def comparisons(conditions: Iterable[Condition]) -> list[tuple[Condition, Condition]]:
     """The pairs of conditions that are compared, as (reference, other).
 
-    All conditions with the same `pair` are compared with one of them, the reference: where some are treated, the first
-    untreated one with the same `talk` as the first treated one, or else the first untreated one; where none or all are
-    treated, the first without talk, or else the first.
+    Of the conditions with the same `pair`, where none or all are treated, the first without talk is the reference of
+    all, or else the first. Where some are treated, each is compared with the first untreated one that has talk as it
+    has, or else with the first untreated one; and the first untreated one with talk with the first without.
     """
     groups: dict[str, list[Condition]] = {}
     for condition in conditions:
         if condition.pair and condition.tournament is None:
             groups.setdefault(condition.pair, []).append(condition)
-    return [
-        (first, other)
-        for group in groups.values()
-        for first in [_find_reference(group)]
-        for other in group
-        if other is not first
-    ]
+    return [pair for group in groups.values() for pair in _compared(group)]
 
 
-def _find_reference(group: Sequence[Condition]) -> Condition:
-    treated = [condition for condition in group if condition.is_treated]
+def _compared(group: Sequence[Condition]) -> Iterator[tuple[Condition, Condition]]:
+    """Yield the reference of each condition of a group, and the condition itself."""
     untreated = [condition for condition in group if not condition.is_treated]
-    if treated and untreated:
-        return next(
-            (condition for condition in untreated if condition.settings["talk"] == treated[0].settings["talk"]),
-            untreated[0],
-        )
-    return next((condition for condition in group if not condition.settings["talk"]), group[0])
+    is_mixed = 0 < len(untreated) < len(group)
+    candidates = untreated if is_mixed else group
+    by_talk = {condition.settings["talk"]: condition for condition in reversed(candidates)}
+    base = by_talk.get(False, candidates[0])
+    for condition in group:
+        reference = by_talk.get(condition.settings["talk"], base) if is_mixed else base
+        reference = base if condition is reference else reference
+        if condition is not reference:
+            yield reference, condition

@@ -206,7 +206,7 @@ def _expand_grid(node: YamlNode, variant: str) -> list[tuple[YamlNode, str]]:
         texts = {axis: json.dumps(value.plain()).strip('"') for axis, value in chosen.items()}
         # {discount: 0.5, talk: true} becomes discount-0_5-talk-true, a part of a file's name.
         label = "-".join(f"{axis}-{re.sub('[^A-Za-z0-9_]+', '_', text)}" for axis, text in texts.items())
-        combination = ", ".join(f"{axis} {text}" for axis, text in texts.items())
+        combination = ", ".join(_axis_in_words(axis, text) for axis, text in texts.items())
         merged = {
             "name": replace(fields["name"], value=f"{name}-{label}"),
             "title": replace(fields["name"], value=f"{title}, {combination}"),
@@ -214,6 +214,12 @@ def _expand_grid(node: YamlNode, variant: str) -> list[tuple[YamlNode, str]]:
         }
         expanded.append((replace(node, value={**fields, **merged}), ", ".join(filter(None, (variant, combination)))))
     return expanded
+
+
+def _axis_in_words(axis: str, text: str) -> str:
+    """A grid's value in a title: "talk", "no talk", "grid points 7"."""
+    words = axis.replace("_", " ")
+    return {"true": words, "false": f"no {words}"}.get(text, f"{words} {text}")
 
 
 def _read_condition(node: YamlNode, study_seed: int, variant: str) -> Condition:

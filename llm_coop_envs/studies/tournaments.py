@@ -71,7 +71,7 @@ def plan_tournament(
     ]
     about = {
         "name": f"tournament_{scenario}",
-        "description": f"Which of {count} policies does best in {scenario}, against each other? A tournament.",
+        "description": f"Which of {count} policies does best against the others? A tournament of '{scenario}'.",
         "seed": seed,
     }
     text = yaml.safe_dump({**about, "conditions": conditions}, sort_keys=False, allow_unicode=True)

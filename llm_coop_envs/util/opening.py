@@ -22,18 +22,21 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from llm_coop_envs.errors import LlmCoopError, RunError
+from llm_coop_envs.errors import LlmCoopError, RunError, SettingsError
 from llm_coop_envs.util.fastjson import loads
 
 MIB = 1 << 20
 #: The largest file that is read at once: a manifest, an order, a study.
 MAX_TEXT = 64 * MIB
-#: The largest episode, decompressed; and the largest file of arrays.
+#: The largest episode, decompressed, unless `EPISODE_VARIABLE` names more MiB; and the largest file of arrays.
 MAX_EPISODE = 512 * MIB
+EPISODE_VARIABLE = "LLM_COOP_MAX_EPISODE_MIB"
 #: The largest episode, decompressed, that is read bit by bit: four rounds of a million players take half a gigabyte.
 MAX_STREAMED = 8 << 30
 #: The largest file that is read in pieces: a journal.
 MAX_FILE = 1 << 40
+#: The most gzip members of a file that is read whole; we write one.
+MAX_MEMBERS = 1000
 MANIFEST = "run.json"
 
 #: What reading the content of a damaged file may raise, whoever reads it.
@@ -45,6 +48,10 @@ DAMAGED = (
 # Looking for them takes a hundredth of the time that parsing takes.
 _LONG_NUMBER = re.compile(rb"[0-9]{19}")
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+
+
+class TooLarge(ValueError):
+    """Something holds more than is read of its kind."""
 
 
 class NoRegularFile(OSError):
@@ -64,21 +71,42 @@ def open_file(path: Path, limit: int = MAX_FILE) -> io.BufferedReader:
     Raises:
         OSError: it cannot be opened, is no regular file, lies elsewhere, or is larger; `strerror` says which.
     """
-    if not lies_inside(path):
-        raise NoRegularFile(path, "it is a link that leads out of its run folder")
-    # Without blocking: opening a pipe would otherwise wait for a writer.
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    descriptor = open_descriptor(path, os.O_RDONLY)
     try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise NoRegularFile(path, "it is no regular file")
-        if status.st_size > limit:
-            raise NoRegularFile(path, f"it has {status.st_size:,} bytes, more than the {limit:,} that are read")
+        size = os.fstat(descriptor).st_size
+        if size > limit:
+            raise NoRegularFile(path, f"it has {size:,} bytes, more than the {limit:,} that are read")
         return os.fdopen(descriptor, "rb")
     except BaseException:
         with contextlib.suppress(OSError):
             os.close(descriptor)
         raise
+
+
+def open_descriptor(path: Path, flags: int) -> int:
+    """Open a regular file as `os.open` does, which never waits for a pipe, and follows no link out of a run folder.
+
+    Raises:
+        OSError: it cannot be opened, is no regular file, or lies elsewhere; `strerror` says which.
+    """
+    check_inside(path)
+    # Without blocking: opening a pipe would otherwise wait for a writer.
+    without_waiting = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    descriptor = os.open(path, flags | without_waiting, 0o644)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise NoRegularFile(path, "it is no regular file")
+    return descriptor
+
+
+def check_inside(path: Path) -> None:
+    """Check that a path that begins in a run folder ends there.
+
+    Raises:
+        OSError: it is a link that leads out.
+    """
+    if not lies_inside(path):
+        raise NoRegularFile(path, "it is a link that leads out of its run folder")
 
 
 def read_file(path: Path, limit: int = MAX_TEXT) -> bytes:
@@ -91,11 +119,23 @@ def read_file(path: Path, limit: int = MAX_TEXT) -> bytes:
     return content
 
 
-def decompress(content: bytes, limit: int = MAX_EPISODE) -> bytes:
-    """Decompress gzip, of one member or several.
+def episode_limit() -> int:
+    """The largest episode that is read whole, in bytes: whoever made a larger one can allow it.
 
     Raises:
-        ValueError: the result is larger than `limit`.
+        SettingsError: the environment variable is no number of MiB.
+    """
+    value = os.environ.get(EPISODE_VARIABLE, "").strip()
+    if value and not (value.isdecimal() and 0 < int(value[:9]) < 1 << 20):
+        raise SettingsError(EPISODE_VARIABLE, value, "must be a number of MiB, such as 4096")
+    return max(MAX_EPISODE, int(value or 0) * MIB)
+
+
+def decompress(content: bytes, limit: int = MAX_EPISODE) -> bytes:
+    """Decompress gzip, of one member or several; each of very many would cost a copy of all that follow.
+
+    Raises:
+        TooLarge: the result is larger than `limit`, or has too many members.
         EOFError, zlib.error: the content is cut off or damaged.
     """
     parts, size = [], 0
@@ -104,10 +144,12 @@ def decompress(content: bytes, limit: int = MAX_EPISODE) -> bytes:
         part = unpacker.decompress(content, limit - size + 1)
         size += len(part)
         if size > limit:
-            raise ValueError(f"it holds more than the {limit:,} bytes that are read")
+            raise TooLarge(f"it holds more than the {limit:,} bytes that are read")
         if not unpacker.eof:
             raise EOFError("it is cut off")
         parts.append(part)
+        if len(parts) > MAX_MEMBERS:
+            raise TooLarge(f"it has more than {MAX_MEMBERS:,} parts")
         content = unpacker.unused_data.lstrip(b"\0")
     return b"".join(parts)
 

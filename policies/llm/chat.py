@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
 
 from llm_coop_envs.errors import LlmCoopError
+from llm_coop_envs.util.fastjson import dumps
 from llm_coop_envs.util.fixed_schema import FixedSchema
 
 ErrorKind = Literal[
@@ -40,9 +41,9 @@ LOCAL = "local:"
 
 RETRYABLE: frozenset[str] = frozenset({"rate_limit", "server", "network", "timeout", "bad_reply", "form"})
 
-# Hash objects already fed with request settings. A new `seed` for every request could make any number of them. Schemas
-# are known by their identity, and kept so that no other can take it.
-_known_settings: dict[tuple[Any, ...], tuple[Any, Any]] = {}
+# Request settings as JSON, and hash objects already fed with it. A new `seed` for every request could make any number
+# of them. Schemas are known by their identity, and kept so that no other can take it.
+_known_settings: dict[tuple[Any, ...], tuple[Any, bytes, Any]] = {}
 _MOST_SETTINGS = 1000
 
 _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode
@@ -130,10 +131,17 @@ class ChatRequest:
         """The complete request as JSON data, as the journal records it."""
         return {"messages": [[message.role, message.content] for message in self.messages], **self.settings()}
 
-    def _settings_digest(self) -> Any:
+    def packed(self) -> bytes:
+        """The complete request as JSON, as the journal records it."""
+        messages = dumps([[message.role, message.content] for message in self.messages])
+        return b'{"messages":%b,%b' % (messages, self._settings_packed[1][1:])
+
+    @property
+    def _settings_packed(self) -> tuple[Any, bytes, Any]:
+        """A hash object that was fed with the settings as JSON, and the JSON; whoever uses the former copies it."""
         schema = self.json_schema
         if self.extra or not (schema is None or isinstance(schema, FixedSchema)):
-            return hashlib.sha256(_encode(self.settings()).encode("ascii"))
+            return _pack_settings(self)
         # Most questions of a run share their settings, and encoding these costs as much as hashing the messages.
         name = (
             self.model,
@@ -149,8 +157,8 @@ class ChatRequest:
         if entry is None:
             if len(_known_settings) >= _MOST_SETTINGS:
                 _known_settings.clear()
-            entry = _known_settings[name] = hashlib.sha256(_encode(self.settings()).encode("ascii")), schema
-        return entry[0]
+            entry = _known_settings[name] = _pack_settings(self)
+        return entry
 
     def digest(self) -> str:
         """The SHA-256 of the request, in hex.
@@ -159,13 +167,18 @@ class ChatRequest:
         its text in bytes, and the text in UTF-8 (with lone surrogates). Messages are hashed without JSON's escapes,
         which would cost six times as much as hashing.
         """
-        digest = self._settings_digest().copy()
+        digest = self._settings_packed[0].copy()
         for message in self.messages:
             text = message.content.encode("utf-8", "surrogatepass")
             digest.update(f"\n{message.role} {len(text)}\n".encode("utf-8", "surrogatepass"))
             digest.update(text)
         name: str = digest.hexdigest()
         return name
+
+
+def _pack_settings(request: ChatRequest) -> tuple[Any, bytes, Any]:
+    packed = _encode(request.settings()).encode("ascii")
+    return hashlib.sha256(packed), packed, request.json_schema
 
 
 @dataclass(frozen=True, slots=True)

@@ -223,12 +223,21 @@ def draw_panels(
     width = panel_width(size[0], across)
     height = size[1] if width >= size[0] else max(size[1] * width / size[0], min(size[1], _LOWEST))
     panels = [panel for row in rows for panel in row if panel is not None]
-    labels = [label for panel in panels for label in (*(c.label for c in panel.curves), *(d.label for d in panel.dots))]
+    # The fullest panel goes first, so that names stand in the order of its curves.
+    fullest = sorted(panels, key=lambda panel: -len(panel.curves) - len(panel.dots))
+    labels = [
+        label for panel in fullest for label in (*(c.label for c in panel.curves), *(d.label for d in panel.dots))
+    ]
     legend_columns = min(legend_columns, max(1, int(width * across / _LEGEND_COLUMN)))
     names = {label: wrap_to(label, width * across / legend_columns - 0.5, 9) for label in labels if label}
     text_lines = "\n".join(names.values()).count("\n") + bool(names)
     lines = math.ceil(text_lines / legend_columns) if legend_rows is None else max(legend_rows, text_lines)
     legend_height = points(0.21) * lines + 0.1 if lines else 0.0
+    in_corner = {label: wrap_to(label, width - 0.7, 9) for label in names}
+    corner_lines = "\n".join(in_corner.values()).count("\n") + 1
+    has_corner = len(rows) > 1 and len(rows[-1]) < across and names and points(0.21) * corner_lines < height
+    if has_corner:
+        names, legend_height = in_corner, 0.0
     with styled():
         figure = new_figure(width * across, height * len(rows) + legend_height)
         grid = figure.subplots(len(rows), across, squeeze=False, sharey=share_y)
@@ -249,19 +258,15 @@ def draw_panels(
                 for axes in grid.flat
                 for handle, text in zip(*axes.get_legend_handles_labels(), strict=True)
             }
-            legend = figure.legend(
-                [handles[name] for name in names],
-                list(names.values()),
-                loc="outside lower left",
-                ncols=legend_columns,
-                handlelength=2.6,
-                labelspacing=0.35,
-            )
+            look: dict[str, Any] = {"handlelength": 2.6, "labelspacing": 0.35}
+            look |= {"loc": "center left"} if has_corner else {"loc": "outside lower left", "ncols": legend_columns}
+            host = grid[-1, -1] if has_corner else figure
+            legend = host.legend([handles[name] for name in names], list(names.values()), **look)
             for handle in legend.legend_handles:  # a small dot shows no colour
                 if isinstance(handle, PathCollection):
                     handle.set_sizes([max(_LEGEND_DOT, size) for size in handle.get_sizes()])
         with any_letters():
-            _fit_texts(figure, grid, legend)
+            _fit_texts(figure, grid, None if has_corner else legend)
     note_plotted(figure, (row for panel in panels for row in _rows(panel)))
     _PANELS[figure] = rows
     return figure
@@ -405,9 +410,9 @@ def _draw_levels(axes: Axes, levels: Sequence[Level]) -> None:
 
 
 def _draw_mark(axes: Axes, mark: MarkedLine) -> None:
-    """Draw a vertical line with its label, left of it where there is room."""
+    """Draw a vertical line with its label, on the side that has more room."""
     low, high = axes.get_xlim()
-    is_left = mark.at - low > 0.12 * (high - low)
+    is_left = mark.at - low > high - mark.at
     axes.axvline(mark.at, color=INK, linewidth=1.0, linestyle=(0, (6, 2, 1, 2)), zorder=2.8)
     axes.annotate(
         mark.label,

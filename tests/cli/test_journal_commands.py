@@ -72,6 +72,10 @@ def test_mistakes_are_sentences(run, tmp_path):
     assert_sentence(invoke("transcript", run, "talk", 7, "--agent", "player_33"), "player_33", "did you mean")
     assert_sentence(invoke("transcript", tmp_path, "talk", 7), "holds no journal")
     assert_sentence(invoke("journal", tmp_path), "holds no journal")
+    (tmp_path / "file").touch()
+    for words in (("journal",), ("transcript",), ("transcript", "talk", 7)):
+        for name, why in (("nowhere", "does not exist"), ("file", "is no folder")):
+            assert_sentence(invoke(words[0], tmp_path / name, *words[1:]), f"{name}: {why}; give the folder of a run")
 
 
 def test_a_journals_state_and_damage(run, tmp_path):

@@ -17,9 +17,11 @@ from llm_coop_envs.core import registry
 from llm_coop_envs.core.policy import Request, Seating
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies import play, scripted
+from llm_coop_envs.reports.headline import read_answers
+from llm_coop_envs.reports.run_sections import read_run
 from llm_coop_envs.runs.folder import open_run
 from llm_coop_envs.runs.runner import run_study
-from llm_coop_envs.studies.study import load_study
+from llm_coop_envs.studies.study import load_study, parse_study
 from llm_coop_envs.wrappers import NumericView
 
 with warnings.catch_warnings():
@@ -222,6 +224,27 @@ conditions:
     episodes: 1
     changes: [{from_round: 2, until_round: 3, players: player_1, policy: {name: forced, options: {choice: A}}}]
 """
+
+
+def test_games_of_one_round_are_drawn_as_means_side_by_side(tmp_path):
+    """A curve by round would be a single dot above another."""
+    once = "\n".join(
+        f"  - {{name: {name}, title: '{name}, once', scenario: dilemma, preset: {name}, policies: best_response, episodes: 2}}"
+        for name in ("stag_hunt", "trust", "matching_pennies")
+    )
+    study = parse_study(f"name: once\nseed: 1\nconditions:\n{once}\n", "once.yaml")
+    run = run_study(study, tmp_path / "run", workers=1).run
+    (section,), _ = read_run(run)
+    (drawing,) = section.drawings()
+    shares, payoffs = drawing.figure.axes
+    assert [label.get_text() for label in shares.get_yticklabels()] == [
+        f"{n}, once" for n in ("stag_hunt", "trust", "matching_pennies")
+    ]
+    assert len([line for line in shares.lines if line.get_marker() == "o"]) == 2  # pennies have no cooperative action
+    means = [row["payoff"] for arm in section.conditions for row in arm.metrics[:1]]
+    assert [float(line.get_xdata()[0]) for line in payoffs.lines if line.get_marker() == "o"] == pytest.approx(means)
+    (answer,) = read_answers(run)
+    assert answer.caveats[-1] == "It has no value in 'matching_pennies, once'."
 
 
 def test_whom_a_study_forces_is_measured_only_where_it_does_not(study_file, tmp_path):

@@ -1,5 +1,6 @@
 """A little of `make fuzz`, for every loader and reader; and what it has found."""
 
+import fuzz_targets
 import fuzzing
 import pytest
 
@@ -7,20 +8,24 @@ from llm_coop_envs.errors import LlmCoopError, StudyError
 from llm_coop_envs.studies.study import load_study
 
 NAMES = (
-    *("run.json", "events", "events, lines", "journal", "study", "study, values", "population", "prices"),
-    *("pack", "pack, templates", "pack, values", "network", "Q table", "tabular", "control"),
+    *("run.json", "events", "events, lines", "journal", "journal, lines", "ledger", "table", "commands"),
+    *("study", "study, values", "population", "population, values", "prices", "prices, values", "arms"),
+    *("scorecard", "records"),
+    *("pack", "pack, templates", "pack, values", "network", "Q table", "tabular", "settings of learners"),
+    *("option values", "control", "orders", "labels", "lease", "commitments", "completion", "answers", "state"),
 )
 
 
 @pytest.fixture(scope="module")
 def targets(tmp_path_factory):
-    return fuzzing.make_targets(tmp_path_factory.mktemp("fuzz")).all()
+    made = fuzz_targets.make_targets(tmp_path_factory.mktemp("fuzz"))
+    assert sorted(made) == sorted(NAMES)
+    return made
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_no_error_but_our_own(targets, name):
-    strategy, read = targets[name]
-    counts, found = fuzzing.fuzz(name, strategy, read, 0.5)
+    counts, found = fuzzing.fuzz(targets[name], 0.5)
     assert counts["inputs"] > 0
     assert not found, "\n".join(found.values())
 
@@ -28,12 +33,12 @@ def test_no_error_but_our_own(targets, name):
 @pytest.mark.parametrize("name", ["study", "pack", "population", "prices"])
 def test_brackets_are_refused(targets, name):
     with pytest.raises(LlmCoopError):
-        targets[name][1](b"[" * 100_000)
+        targets[name].read(b"[" * 100_000)
 
 
 @pytest.mark.parametrize("content", [b'{"name": "0123456789abcdef"}', b'{"name": [], "host": {}}', b"[" * 100_000])
 def test_a_session_that_is_none_is_nobody(targets, content):
-    targets["control"][1](content)
+    targets["control"].read(content)
 
 
 @pytest.mark.parametrize("options", ["step: x", "preset: [1]"])

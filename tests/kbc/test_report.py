@@ -111,3 +111,19 @@ def test_the_table_of_variances_has_the_values_of_the_measure_where_a_study_forc
     assert row.cells[-1].number.mean == pytest.approx(sum(last) / 2)
     assert [len(numbers) for numbers in arm.episodes[0].choices] == [5, 5, 2]
     assert any(note.startswith("Forced numbers are left out of the measures") for note in table.notes)
+
+
+ALL_FORCED = FORCED.replace('from_round: 3, players: "player_[0-2]"', "from_round: WHEN")
+
+
+@pytest.mark.parametrize(("when", "end"), [("2", "last"), ("1, until_round: 2", "first")])
+def test_no_decision_stands_for_one_that_a_study_laid_down(tmp_path, when, end):
+    """The first of three decisions was compared, as the last one, with the third of the arm beside it."""
+    run_study(small_study(ALL_FORCED.replace("WHEN", when)), tmp_path / "run")
+    ((section,), _) = read_run(open_run(tmp_path / "run"))
+    other = {"first": "last", "last": "first"}[end]
+    for metrics in section.conditions[0].metrics:
+        assert {metrics[f"{name}_{end}"] for name in ("mean", "variance", "target", "n_winners")} == {None}
+        assert metrics[f"mean_{other}"] is not None
+    drawn = [drawing.name for drawing in section.drawings()]
+    assert ("kbc_distribution" in drawn) == (end == "last")

@@ -151,6 +151,20 @@ def test_episodes_are_drawn_as_often_as_there_are_and_whole():
     assert widths[1] == pytest.approx(2 * 1.96 * 2 * math.sqrt(0.75 * 0.25 / 40), rel=0.05)
 
 
+def test_every_episode_may_be_drawn_and_may_be_left_out():
+    """Of two episodes both raters agree in one alone; a quarter of the resamples is one of them twice."""
+    (statement, other) = statements_of((0, "I will ask 1.8."), (1, "Hm."))
+    swapped = {statement.by_rules: other.by_rules, other.by_rules: statement.by_rules}
+    talk = [replace(said, episode=f"talk/{episode}") for episode in range(2) for said in (statement, other)]
+    kinds = [said.by_rules for said in talk]
+    for verdicts in (
+        [*kinds[:2], *(swapped[kind] for kind in kinds[2:])],
+        [*(swapped[kind] for kind in kinds[:2]), *kinds[2:]],
+    ):
+        agreement = measure_agreement(talk, verdicts)
+        assert (agreement.low, agreement.high) == (-1.0, 1.0)
+
+
 def test_together_counts_rounds_in_which_two_propose_or_accept():
     statements = statements_of((0, "a"), (1, "b"), (0, "c"))
 

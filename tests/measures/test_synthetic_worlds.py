@@ -29,6 +29,14 @@ def test_the_interval_is_the_exact_one():
     assert exact_interval(1, 10) == (pytest.approx(0.00253, abs=1e-5), pytest.approx(0.44502, abs=1e-5))
 
 
+def test_scores_that_differ_by_rounding_alone_are_ties():
+    """Exits used alike by 14, 3 and 3 and by 3, 14 and 3 had other sums, and a recorded area had other digits."""
+    independent, coordinated = np.array([0.1 + 0.2, 0.3, 0.3]), np.array([0.3, 0.1 + 0.2])
+    *_, area = roc(independent, coordinated)
+    assert area == 0.5
+    assert roc(independent + 1e-6, coordinated)[2] == 0.0
+
+
 def test_kappa():
     truth = np.array([True, True, False, False])
     assert kappa(truth, truth) == 1.0

@@ -9,7 +9,7 @@ import time
 import pytest
 from browser import needs_chromium
 from model_studies import answering, play
-from small import ALL, KBC, small_study
+from small import ALL, KBC, small_study, write_manifest
 from viewing import looked_at, opened, usable
 
 from llm_coop_envs.page.labels import labels_path, write_labels
@@ -74,6 +74,30 @@ def column(browser, number):
 
 def label_of(browser, place=".curves [role=img]"):
     return browser.run(f"document.querySelector({json.dumps(place)}).getAttribute('aria-label')")
+
+
+def test_a_run_says_at_its_top_why_it_stopped(browser, folder, tmp_path):
+    shutil.copytree(folder / "half", tmp_path / "runs" / "half")
+    (session,) = json.loads((folder / "half" / "run.json").read_text())["sessions"]
+    why = "stopped at the budget: $0.0498 of $0.0500 are used"
+    write_manifest(tmp_path / "runs" / "half", sessions=[{**session, "asked": {"why": why}}])
+    with looked_at(browser, tmp_path / "runs") as (_, address):
+        browser.open(f"{address}#/run/half")
+        browser.shows("Stopped at the budget: $0.0498 of $0.0500 are used.")
+        places = "['.caveat', '.answers'].map(one => document.querySelector(one).getBoundingClientRect().top)"
+        reason, answers = browser.run(places)
+        assert reason < answers
+
+
+def test_what_was_shown_stays_when_the_server_is_gone(browser, folder, tmp_path):
+    shutil.copytree(folder / "half", tmp_path / "runs" / "half")
+    with looked_at(browser, tmp_path / "runs") as (_, address):
+        browser.open(f"{address}#/run/half")
+        browser.until("document.querySelectorAll('.episodes tbody tr').length === 12")
+        browser.run("window.fetch = () => Promise.reject(new TypeError('gone'))")
+        run_study(small_study(ALL), tmp_path / "runs" / "half", limit=2)  # the page asks again, in vain
+        browser.shows("the server does not answer")
+        assert browser.run("document.querySelectorAll('.episodes tbody tr').length") == 12
 
 
 @pytest.mark.parametrize(

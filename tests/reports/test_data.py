@@ -132,7 +132,7 @@ def test_a_figures_file_holds_what_is_drawn(everything, reported):
         head, *lines = table(reported / f"{drawing.name}.csv")
         rows = [dict(zip(head, line, strict=True)) for line in lines]
         (axes,) = drawing.figure.axes
-        labels = [line.get_label() for line in axes.lines if "here" in str(line.get_label())]
+        labels = [line.get_label() for line in axes.lines if "n = " in str(line.get_label())]
         assert len(labels) == 2
         for label in labels:
             drawn = next(line for line in axes.lines if line.get_label() == label)

@@ -1,16 +1,19 @@
 """The report's first screen in a browser: its size, its contents, its folds, and what axe finds."""
 
+import re
 from dataclasses import replace
 
 import pytest
 from browser import Browser, needs_chromium
 from small import ALL, small_study
 
+from llm_coop_envs.reports.arm_words import part_titles, title_of_both
 from llm_coop_envs.reports.build import first_sentence, write_report
 from llm_coop_envs.reports.headline import read_answers
 from llm_coop_envs.reports.small_picture import LEFT, MOST_ARMS, RIGHT, small_picture
 from llm_coop_envs.runs.folder import open_run
 from llm_coop_envs.runs.runner import run_study
+from llm_coop_envs.statistics.intervals import SHARE, Interval
 
 #: Two screens of a phone.
 TWO_SCREENS = 1_688
@@ -53,6 +56,23 @@ def test_the_answers_of_six_conditions_fit(browser, page, width, most):
     assert browser.run("document.querySelectorAll('.card').length") == 3
     assert browser.run("document.querySelector('#answer').getBoundingClientRect().bottom") <= most
     assert browser.run("document.documentElement.scrollWidth <= innerWidth")
+
+
+@needs_chromium
+def test_the_page_of_six_conditions_is_hardly_longer_than_a_screen(browser, page):
+    show(browser, page, 1280)
+    assert browser.run("document.querySelectorAll('details:not([open])').length") > 0
+    assert browser.run("document.documentElement.scrollHeight") <= 1_200
+
+
+@needs_chromium
+def test_the_last_of_three_cards_has_its_row_and_the_others_share_one(browser, page):
+    show(browser, page, 1280)
+    boxes = "[...document.querySelectorAll('article.card')].map(one => one.getBoundingClientRect())"
+    first, second, last = browser.run(f"{boxes}.map(one => [one.left, one.top, one.width, one.height])")
+    assert first[1] == second[1]
+    assert last[2] == pytest.approx(second[0] + second[2] - first[0], abs=1)
+    assert last[3] < first[3]
 
 
 @needs_chromium
@@ -106,15 +126,54 @@ def test_a_picture_shows_each_value_where_it_lies(run):
     assert len(picture.findall("line[@class='mean']")) == 2
 
 
+def test_equal_shares_are_drawn_where_they_lie_in_what_can_be(run):
+    """Two arms of nothing but 100 % stood in the middle of 50 to 150 %."""
+    from xml.etree import ElementTree
+
+    answer = read_answers(open_run(run))[0]
+    arms = tuple(
+        replace(arm, values=(100.0, 100.0), mean=Interval(mean=100.0, low=100.0, high=100.0, n=2))
+        for arm in answer.arms
+    )
+    full = replace(answer, arms=arms, within=SHARE.scale(100.0), unit="%")
+    picture = ElementTree.fromstring(small_picture(full))
+    ticks = [float(text.text.removesuffix(" %")) for text in picture.iter("text") if text.text.endswith(" %")]
+    assert min(ticks) == 0.0
+    assert max(ticks) <= 100.0
+    places = {float(dot.get("cx")) for dot in picture.iter("circle")}
+    assert min(places) > LEFT + 0.9 * (RIGHT - LEFT)
+    assert answer.within.low == 0.0  # what the scenario declares
+
+
 def test_a_picture_says_what_it_leaves_out(run):
     answer = read_answers(open_run(run))[0]
     longer = replace(answer.arms[0], title="firms that are told of each other's costs, and may talk")
     picture = small_picture(replace(answer, arms=(longer, answer.arms[1])))
     assert "firms that are" in picture
-    assert "told of each …" in picture
+    assert "… and may talk" in picture
     assert "not drawn" not in picture
     many = small_picture(replace(answer, arms=(longer,) * (MOST_ARMS + 3)))
     assert "3 more not drawn" in many
+
+
+def test_arms_go_by_what_tells_them_apart():
+    assert part_titles(["trust, contracting", "trust, mediation"]) == ("trust", ["contracting", "mediation"])
+    assert part_titles(["trust: a, b", "trust: a, c"]) == ("trust: a", ["b", "c"])
+    assert part_titles(["talk", "talk until round 400"]) == ("", ["talk", "talk until round 400"])
+    assert part_titles(["trust, contracting"]) == ("", ["trust, contracting"])
+    assert part_titles([]) == ("", [])
+    assert title_of_both("trust, contracting", "against", "trust, mediation") == "trust, contracting against mediation"
+    assert title_of_both("talk", "minus", "no talk") == "talk minus no talk"
+
+
+def test_what_all_conditions_share_is_told_once(run, page):
+    text = page.read_text(encoding="utf-8")
+    (table,) = re.findall(r'<table class="plain">.*?</table>', text, re.S)
+    assert '<th scope="col">scenario</th>' in table
+    seeds = {condition.seeds for condition in open_run(run).conditions}
+    assert len(seeds) == 1
+    assert text.count("Seeds, in every condition") == 1
+    assert "<small>seed" not in table
 
 
 def test_the_question_is_the_first_sentence():

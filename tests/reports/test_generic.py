@@ -115,6 +115,27 @@ def test_measures_are_drawn_round_by_round(played):
     assert short.get_xydata().tolist() == [[i, 6.0] for i in range(2)]
 
 
+def test_a_share_that_is_always_1_is_not_drawn_as_if_it_could_be_more(played):
+    """The axis went from .945 to 1.055: of a measure that nothing tells from 1 in .05."""
+    (section, _), _ = read_run(open_run(played))
+    arms = section.conditions
+    for rows in (rows for arm in arms for rows in arm.episodes):
+        rows[:] = [{**row, "odd": True} for row in rows]
+    (drawing,) = section.rounds()
+    assert drawing.figure.axes[0].get_ylim() == pytest.approx((-0.05, 1.05))
+    panels = [section.episode_panel(arm, number) for arm in arms for number in range(len(arm.seeds))]
+    assert all(panel.y_range == (-0.05, 1.05) for panel in [*panels, section.overview_panel(arms, 0.0)])
+
+
+def test_episodes_stand_on_one_axis(played):
+    (section, _), _ = read_run(open_run(played))
+    arms = section.conditions
+    for number, rows in enumerate(rows for arm in arms for rows in arm.episodes):
+        rows[:] = [{"round": row["round"], "level": number} for row in rows]
+    panels = [section.episode_panel(arm, number) for arm in arms for number in range(len(arm.seeds))]
+    assert all(panel.y_range == pytest.approx((-0.2, 4.2)) for panel in panels)
+
+
 @pytest.mark.rare
 def test_the_grids_hold_it_too(played):
     outcome = draw_figures(played, formats=("png",))

@@ -3,6 +3,7 @@
 import itertools
 import math
 from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -16,7 +17,7 @@ from llm_coop_envs.errors import StudyError
 from llm_coop_envs.render.charts.curves import panels_of
 from llm_coop_envs.reports.build import write_report
 from llm_coop_envs.reports.contrast_tables import contrast_tables
-from llm_coop_envs.reports.contrast_text import arms_note, comparison_text
+from llm_coop_envs.reports.contrast_text import arms_note, comparison_text, forced_rounds_note
 from llm_coop_envs.reports.contrasts import compare_arms
 from llm_coop_envs.reports.methods import methods
 from llm_coop_envs.reports.run_sections import read_run
@@ -53,7 +54,7 @@ def tables_of(folder, chosen=(), invalid=()):
 
 def test_differences_are_those_of_the_episodes(played):
     table, power = tables_of(played)["kbc"]
-    assert table.title == "talk minus no talk, seed by seed"
+    assert table.title == "Talk minus no talk, seed by seed"
     assert table.head == ["measure", "no talk", "talk", "difference", "effect size", "pairs", "p", "p, Holm"]
     rows = pq.read_table(played / "episodes.parquet").to_pylist()
     silent, talk = (
@@ -192,10 +193,18 @@ def test_treatments_are_compared_with_what_was_not_treated(tmp_path):
     sections, _ = read_run(open_run(tmp_path / "run"))
     arms = compare_arms(sections, ["mean_price"])
     # Not with silence, which would be compared with talk that nobody hears.
-    assert {one.first.condition.name for one in arms} == {"heard-delivery-deliver"}
+    references = {one.second.condition.name: one.first.condition.name for one in arms}
+    assert references.pop("heard-delivery-deliver") == "silent"
+    assert set(references.values()) == {"heard-delivery-deliver"}
     tables = [table for table in contrast_tables(arms, sections[0]) if table.lead]
-    assert [table.title.split(" minus ")[0] for table in tables] == ["no talk", "talk, delivery drop", "talk stopped"]
-    _, drop, stopped = tables
+    titles = {table.title.partition(", seed")[0]: table for table in tables}
+    assert set(titles) == {
+        "Talk, delivery deliver minus no talk",
+        "Talk, delivery drop minus delivery deliver",
+        "Talk stopped minus talk, delivery deliver",
+    }
+    drop = titles["Talk, delivery drop minus delivery deliver"]
+    stopped = titles["Talk stopped minus talk, delivery deliver"]
     assert "differ in nothing but delivery: same players" in drop.notes[0]
     assert stopped.notes[0].startswith("The two differ in nothing but this: talk = false from round 7 on.")
     assert all(" to " in table.rows[0].cells[2].below for table in (drop, stopped))
@@ -252,6 +261,11 @@ def test_arms_are_said_to_be_the_same_before_a_change_only_where_they_were(tmp_p
     assert shown == {title: f"{mean:.2f}" for title, mean in means.items()}
     assert {row["forced_rounds"] for row in plain.metrics} == {1}
     assert {row["forced_rounds"] for row in cut.metrics} == {2}
+    note = "Choices are forced in rounds of 'prices, cut' that are not forced in the other."
+    (shown,) = (table for table in contrast_tables(compare_arms([section], ["mean_price"]), section) if table.lead)
+    assert sum(text.startswith(note) for text in shown.notes) == 1
+    (same,) = compare_arms([section], ["mean_price"])
+    assert forced_rounds_note(replace(same, first=cut)) == ""
     cut.by_round[1][3] = "another course"
     assert " in 2 of 3 pairs the same was chosen and said." in arms_note(plain, cut)
 

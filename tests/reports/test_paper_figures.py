@@ -94,7 +94,7 @@ def test_prices_are_overlaid_or_apart_with_the_same_numbers_and_colours(folder, 
     section = next(one for one in read_run(open_run(folder))[0] if one.scenario.name == "bertrand")
     (drawing,) = section.prices()
     (axes,) = drawing.figure.axes
-    colours = {line.get_label(): line.get_color() for line in axes.lines if "here" in str(line.get_label())}
+    colours = {line.get_label(): line.get_color() for line in axes.lines if "n = " in str(line.get_label())}
     assert colours == {arm.label: arm.color for arm in section.conditions}
     assert len(set(colours.values())) == 2
     options = {"only": ("bertrand-prices",), "formats": ("svg",)}

@@ -19,7 +19,7 @@ EXAMPLES = settings(phases=(Phase.explicit, Phase.generate), max_examples=8, der
 
 def ours(axes):
     """The thick lines of this run's conditions in axes, by their labels."""
-    return {str(line.get_label()).split(": ")[-1]: line for line in axes.lines if "here" in str(line.get_label())}
+    return {str(line.get_label()): line for line in axes.lines if "(scripted" in str(line.get_label())}
 
 
 def conditions_of(one, most=3):
@@ -73,7 +73,7 @@ def test_beauty_contests(conditions):
     lines = {}
     drawn = section.variance() if any(len(one) > 1 for found in numbers.values() for one in found) else []
     for axes in (axes for drawing in drawn for axes in drawing.figure.axes):
-        lines.update({label.split(" (n")[0]: line for label, line in ours(axes).items()})
+        lines.update({label.split(" (")[0]: line for label, line in ours(axes).items()})
     for name, found in numbers.items():
         ks = sorted(found[0])
         if name in lines:
@@ -291,7 +291,7 @@ def test_evacuations(conditions):
             title = axes.get_title(loc="left")
             exit_ = None if title == "all exits" else title.removesuffix(" exit")
             for label, line in ours(axes).items():
-                name = label.split(" (n")[0]
+                name = label.split(" (")[0]
                 seen.add(name)
                 rounds = range(lasts[name] + 1)
                 assert line.get_xdata().tolist() == list(rounds)

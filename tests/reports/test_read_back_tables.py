@@ -255,7 +255,7 @@ def test_a_branch_shows_what_the_run_played_and_then_what_the_arm_did(folders):
     assert set(drawn) == {"firms-as_it_was", "firms-forced"}
     for name, drawing in drawn.items():
         (axes,) = drawing.figure.axes
-        (thick,) = [line for line in axes.lines if "here" in str(line.get_label())]
+        (thick,) = [line for line in axes.lines if "n = " in str(line.get_label())]
         wanted = np.mean(before, axis=(0, 2))
         wanted[2:] = FORCED if name == "firms-forced" else wanted[2:]
         assert thick.get_ydata() == pytest.approx(wanted)

@@ -92,7 +92,7 @@ def test_published_curves_are_drawn_beside_the_same_only(published):
             assert drawing.published == ("Dashed: " in drawing.caption) == any(dashed)
     (variance,) = sections_of(open_run(published))["kbc"].variance()
     ours = [
-        [line.get_label() for line in axes.lines if "here" in str(line.get_label())] for axes in variance.figure.axes
+        [line.get_label() for line in axes.lines if "n = " in str(line.get_label())] for axes in variance.figure.axes
     ]
     assert [len(labels) for labels in ours] == [1, 2, 1]
     assert [axes.get_xlabel() for axes in variance.figure.axes] == ["k (talks so far)", "k (talks so far)", "decision"]

@@ -61,7 +61,7 @@ def test_a_command_plays_it_and_the_report_shows_it_and_it_is_verified(tmp_path)
     assert "4 of 18 episodes" in begun.stderr
     again = invoke("run", folder, "--workers", "1")
     assert again.exit_code == 0
-    assert "deviation rating is that of 'defect', 'tit_for_tat'" in again.stdout
+    assert "deviation rating is that of 'defect' and 'tit_for_tat'" in again.stdout
     assert invoke("report", folder).exit_code == 0
     page = " ".join((folder / "report" / "index.html").read_text(encoding="utf-8").split())
     for text in ("Best replies", "Selection: 50 steps", "deviation rating", "tournament_selection.csv"):

@@ -141,6 +141,19 @@ def test_an_episode_without_its_end_is_played_again(tmp_path):
     assert contents(folder) == before
 
 
+def test_what_is_too_large_to_be_read_here_is_not_played_again(tmp_path, monkeypatch):
+    run_study(small_study(), tmp_path / "run")
+    (tmp_path / "run/events/talking/1.jsonl.gz").unlink()
+    before = contents(tmp_path / "run")
+    monkeypatch.setattr("llm_coop_envs.util.opening.MAX_EPISODE", 1000)
+    with pytest.raises(RunError, match="LLM_COOP_MAX_EPISODE_MIB"):  # which the tables need
+        run_study(small_study(), tmp_path / "run")
+    after = contents(tmp_path / "run")
+    assert before.items() < after.items()
+    monkeypatch.setenv("LLM_COOP_MAX_EPISODE_MIB", "1")
+    assert run_study(small_study(), tmp_path / "run").played == 0
+
+
 def test_running_a_complete_run_again_plays_nothing(tmp_path):
     run_study(small_study(), tmp_path / "run")
     outcome = run_study(small_study(), tmp_path / "run")

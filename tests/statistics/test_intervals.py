@@ -86,6 +86,26 @@ def test_no_interval_is_impossible_and_none_of_few_excludes_most(within, shares)
         assert 2 * sum(held) >= len(values)
 
 
+@given(bounded, st.lists(st.floats(0, 1), min_size=1, max_size=6))
+def test_an_axis_shows_what_there_is_and_of_equal_values_what_could_be(within, shares):
+    values = [(within.low or 0.0) + share for share in shares]
+    values = [value if within.high is None else min(value, within.high) for value in values]
+    low, high = within.axis(values)
+    assert low < high
+    assert all(low <= value <= high for value in values)
+    same_low, same_high = within.axis(values[:1] * 3)
+    for end, bound in ((same_low, within.low), (same_high, within.high)):
+        assert bound is None or end == pytest.approx(bound, abs=0.05 * (same_high - same_low) / 1.1 + 1e-9)
+
+
+def test_shares_that_are_all_1_are_at_the_end_of_0_to_1():
+    assert SHARE.axis([1.0, 1.0]) == pytest.approx((-0.05, 1.05))
+    assert SHARE.axis([0.1 + 0.2, 0.3]) == pytest.approx((-0.05, 1.05))
+    assert SHARE.axis([0.2, 0.4]) == pytest.approx((0.19, 0.41))
+    assert COUNT.axis([0.0]) == pytest.approx((-0.025, 0.525))
+    assert ANYTHING.axis([4.0], margin=0.0) == (2.0, 6.0)
+
+
 def test_one_bound_is_the_logarithm_and_two_are_the_logit():
     values = np.random.default_rng(3).uniform(0.2, 0.9, size=12)
     mean, reach = values.mean(), student_quantile(0.975, 11) * values.std(ddof=1) / math.sqrt(12)

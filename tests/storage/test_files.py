@@ -1,13 +1,15 @@
 import errno
 import gzip
 import os
+import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from llm_coop_envs.errors import RunError
+from llm_coop_envs.errors import RunError, SettingsError
 from llm_coop_envs.storage import files
+from llm_coop_envs.util import opening
 
 records = st.lists(
     st.dictionaries(
@@ -159,3 +161,27 @@ def test_a_file_that_is_not_to_be_replaced_stays(tmp_path, monkeypatch, has_link
         files.write_whole(path, b"second", replaces=False)
     assert path.read_bytes() == b"first"
     assert os.listdir(tmp_path) == ["a"]
+
+
+def test_an_episode_beyond_the_limit_says_how_to_allow_it_and_not_to_delete_it(tmp_path, monkeypatch):
+    path = tmp_path / "e.jsonl.gz"
+    path.write_bytes(files.pack_lines([{"text": "x" * 3_000_000}]))
+    monkeypatch.setattr(opening, "MAX_EPISODE", 1 << 20)
+    with pytest.raises(RunError, match=r"more than the 1,048,576 bytes.*LLM_COOP_MAX_EPISODE_MIB") as raised:
+        files.read_lines(path)
+    assert "delete" not in str(raised.value)
+    monkeypatch.setenv("LLM_COOP_MAX_EPISODE_MIB", "4")
+    assert len(files.read_lines(path)) == 1
+    for value in ("much", "-1", "1e3", "9" * 12):
+        monkeypatch.setenv("LLM_COOP_MAX_EPISODE_MIB", value)
+        with pytest.raises(SettingsError, match="must be a number of MiB"):
+            files.read_lines(path)
+
+
+def test_a_file_of_very_many_gzip_members_is_refused_at_once(tmp_path):
+    path = tmp_path / "e.jsonl.gz"
+    path.write_bytes(gzip.compress(b"") * 500_000)
+    began = time.process_time()
+    with pytest.raises(RunError, match="more than 1,000 parts"):
+        files.read_lines(path)
+    assert time.process_time() - began < 5

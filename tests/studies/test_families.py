@@ -84,12 +84,34 @@ def test_they_are_told_before_anything_is_asked(study_file, tmp_path):
             r"line 4: primary\.measures.*'variance_first' is no measure that the study shows",
         ),
         ("conditions: [talk]", "conditions: [tlak]", r"line 5: primary\.conditions.*'tlak' is no condition that is"),
+        (
+            "conditions: [talk]",
+            "conditions: [silent]",
+            r"line 5: primary\.conditions.*'silent' is what others are compared with; name them: talk, chance",
+        ),
         ("  why: talk is what it is about\n", "", "'why' is missing"),
     ],
 )
 def test_a_family_of_what_is_not_there_is_refused(old, new, words):
     with pytest.raises(StudyError, match=words):
         small_study(ARMS.replace(old, new))
+
+
+def test_what_talk_changes_is_asked_from_silence_on_also_beside_treatments_of_talk():
+    """`bertrand_talk` said by how much prices are lower without talk than with it."""
+    pairs = {second.name: first.name for first, second in comparisons(load_study("bertrand_talk").conditions)}
+    talked = dict.fromkeys(("stopped", "selfish", "encouraged"), "talk")
+    assert pairs == {"no_talk_800": "no_talk", "talk": "no_talk", **talked}
+    arms = "name: arms\nconditions:\n" + ARMS.partition("\nconditions:\n")[2]
+    treated = small_study(
+        arms
+        + "  - {<<: *kbc, name: lost, title: lost, settings: {players: 4, delivery: drop}}\n"
+        + "  - {<<: *kbc, name: alone, title: alone, settings: {players: 4, talk: false, information: own}}\n"
+        + "  - {<<: *kbc, name: loud, title: loud, settings: {players: 4, exchanges: 2}}\n"
+    )
+    pairs = {second.name: first.name for first, second in comparisons(treated.conditions)}
+    silent = dict.fromkeys(("talk", "chance", "alone"), "silent")
+    assert pairs == {**silent, "lost": "talk", "loud": "talk"}
 
 
 def test_a_named_condition_means_those_that_are_made_of_it():

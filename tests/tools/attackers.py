@@ -11,6 +11,13 @@ from llm_coop_envs.runs.verify import _study_of_digest
 from llm_coop_envs.storage.files import pack_lines, read_lines
 from llm_coop_envs.storage.folder import CHECK, digest_of
 
+#: What the run is of that attackers change.
+STUDY = """\
+name: theirs
+seed: 1
+conditions:
+  - {name: talk, scenario: kbc, settings: {players: 4, exchanges: 1}, policies: announcer, seeds: [0]}
+"""
 CANARY = "canary"
 EVIL = """
 from pathlib import Path

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import gc
 import hashlib
 import json
@@ -48,10 +49,12 @@ FOLDER = Place("/run")
 SEEDS = (0, 1, 2)
 STEPS = 3
 BLOCK = 500  # seeds that one process plays
-TICK = 5.0  # seconds between looks of a part at what users want
+TICK = 8.0  # seconds between looks of a part at what users want
 CALM = 400.0  # seconds after which nothing goes wrong any more
 ENDLESS = 5000.0  # by then everybody has ended
 ENDPOINT = Endpoint(model="m", base_url="http://127.0.0.1:1/v1")
+# All simulated processes are one thread: they share what allocates much memory each time.
+DECODERS, PACKERS = functools.cache(frames._decoders), functools.cache(frames.packer)
 CONDITION = SimpleNamespace(name="c", seeds=SEEDS, asks_a_model=True)
 
 
@@ -73,6 +76,7 @@ def simulated(world):
         *((lease, "_POLL", 0.2), (shared_ledger, "_POLL", 0.5), (live, "is_reachable", is_reachable)),
         *((records, "_BLOOM_BITS", 1 << 12), (side_by_side, "rare_garbage_collection", contextlib.nullcontext)),
         *((side_by_side, "play_episode", play_episode), (steering, "describe_devices", list)),
+        *((frames, "_decoders", DECODERS), (writer, "packer", PACKERS)),
         *((sys, "unraisablehook", lambda _: None), (frames, "Path", Place), (writer, "Path", Place)),
     )
     saved = [(room, name, getattr(room, name)) for room, name, _ in replaced]

@@ -229,6 +229,10 @@ def count_talk(watched, *, numbers):
     }
 
 
+DECISION = ("mean", "target", "variance", "rsd", "modal_share", "unanimous", "n_winners", "mean_level")
+DECISION += ("nyt_wasserstein", "nyt_total_variation")
+
+
 def count_contest(watched, settings):
     """What a contest comes to, from the numbers that counted and what players were paid."""
     rounds = sorted({choice.round for choice in watched.choices})
@@ -239,12 +243,14 @@ def count_contest(watched, settings):
         "messages": watched.messages,
         "reward_mean": sum(watched.rewards[f"player_{i}"] for i in range(players)) / players,
     }
-    own = sorted({choice.round for choice in watched.choices if not choice.forced})
-    for end, number in (("first", own[0]), ("last", own[-1])):
+    for end, number in (("first", rounds[0]), ("last", rounds[-1])):
         everybody = [choice.counted for choice in watched.choices if choice.round == number]
         target = float(settings.ratio) * sum(everybody) / len(everybody) + float(settings.offset)
         nearest = min(abs(value - target) for value in everybody)
         named = [choice.counted for choice in watched.choices if choice.round == number and not choice.forced]
+        if not named:  # no other decision stands for the one that the study laid down
+            row.update({f"{name}_{end}": None for name in DECISION})
+            continue
         mean = sum(named) / len(named)
         middle = (settings.low + settings.high) / 2
         level = [min(10.0, max(0.0, np.log(x / middle) / np.log(2 / 3))) if x > 0 else 10.0 for x in named]

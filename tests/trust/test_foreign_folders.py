@@ -6,7 +6,6 @@ import io
 import os
 import resource
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -15,80 +14,15 @@ from types import SimpleNamespace
 
 import attackers
 import pytest
-import typer
+from attackers import STUDY
+from commanding import COMMANDS, command_for
 from invoking import assert_sentence, invoke
 from small import parse_study
 
-from llm_coop_envs.cli import main as cli
 from llm_coop_envs.runs.runner import run_study
 from llm_coop_envs.util.children import forget_safe_path, module_command, safe_path
 
-STUDY = """\
-name: theirs
-seed: 1
-conditions:
-  - {name: talk, scenario: kbc, settings: {players: 4, exchanges: 1}, policies: announcer, seeds: [0]}
-"""
-SECONDS = 60
 KEY = "a-key-of-the-user-0123456789"
-# What a command is given, by the name of its argument or required option; `None` is nothing. A command with another
-# argument fails here, until somebody says what it is.
-GIVEN = {
-    **{"run": "RUN", "first": "RUN", "second": "RUN", "study": "STUDY", "at": 0, "arms": "ARMS", "to": "parquet"},
-    **{"at_a_time": 1, "condition": None, "seed": None, "form": "coopeval", "source": "RUN", "out": "imported"},
-}
-# Commands that are given no run: names of scenarios and policies, or files that the user trusts by naming them.
-OTHERS = {
-    "describe",
-    "play",
-    "evaluate",
-    "train",
-    "bench",
-    "list",
-    "population",
-    "serve-scripted",
-    "slurm",
-    "tournament",
-}
-# Waits for requests until it is ended; tests/page reads hostile folders through it. A window waits for its user.
-ENDLESS = {"view", "watch"}
-MORE = {
-    "run": [["RUN"]],
-    "verify": [["RUN"], ["RUN", "--again"]],
-    "report": [["RUN", "--partial"]],
-    "judge": [["RUN", "--model", "m", "--base-url", "http://127.0.0.1:9/v1", "--dry"]],
-    "branch": [["RUN", "--at", "0", "--arms", "ARMS", "-o", "branch"]],
-    "film": [["RUN", "-o", "film.gif"]],
-    "table": [["RUN"], ["RUN", "means", "--to", "csv"]],
-}
-ARMS = "arms:\n  - {name: same}\n"
-
-
-def commands_with_a_run():
-    """Every command of the program that is given a run folder, with what else it needs."""
-
-    def leaves(command, *words):
-        for name, one in getattr(command, "commands", {}).items():
-            yield from leaves(one, *words, name)
-        if not getattr(command, "commands", None):
-            yield words, command
-
-    for words, command in leaves(typer.main.get_command(cli.app)):
-        if command.hidden or words[0] in OTHERS | ENDLESS:
-            continue
-        for given in MORE.get(words[0], [[]]):
-            yield *words, *(given or required(command))
-
-
-def required(command):
-    for parameter in command.params:
-        if parameter.param_type_name == "argument" or parameter.required:
-            value = GIVEN[parameter.name]
-            flag = [] if parameter.param_type_name == "argument" else [parameter.opts[-1]]
-            yield from [] if value is None else [*flag, str(value)]
-
-
-COMMANDS = tuple(commands_with_a_run())
 ATTACKS = [*attackers.IMPORTING, *attackers.LOADING, *attackers.REACHING, *attackers.DAMAGED, *attackers.DECEIVING]
 
 
@@ -99,34 +33,6 @@ def attacked_commands():
             always = words in (("run", "RUN"), ("verify", "RUN")) or (row + column) % 8 == 0
             name = f"{' '.join(words)}-{attack.__name__}"
             yield pytest.param(words, attack, id=name, marks=() if always else pytest.mark.rare)
-
-
-@pytest.fixture(scope="module")
-def sound(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("sound") / "run"
-    run_study(parse_study(STUDY, "theirs.yaml"), folder, command="llm-coop run theirs.yaml")
-    return folder
-
-
-@pytest.fixture
-def theirs(sound, tmp_path, monkeypatch):
-    """A copy of the run in `runs/theirs` of the working directory; whoever waits for ever is ended."""
-    folder = tmp_path / "runs" / "theirs"
-    shutil.copytree(sound, folder)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-
-    def end(*_):
-        raise AssertionError(f"not done after {SECONDS} s")
-
-    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry not in ("", str(tmp_path))])
-    before = signal.signal(signal.SIGALRM, end)
-    signal.alarm(SECONDS)
-    yield folder
-    signal.alarm(0)
-    signal.signal(signal.SIGALRM, before)
-    for name in [name for name in sys.modules if name.partition(".")[0] in ("runs", "evil", "antigravity")]:
-        del sys.modules[name]
 
 
 @pytest.fixture
@@ -153,13 +59,6 @@ def proxy(monkeypatch):
             monkeypatch.setenv(name, f"http://127.0.0.1:{server.getsockname()[1]}")
         yield SimpleNamespace(heard=heard)
         server.shutdown(socket.SHUT_RDWR)
-
-
-def command_for(words, folder):
-    arms = folder.parents[1] / "arms.yaml"
-    arms.write_text(ARMS)
-    places = {"RUN": folder, "STUDY": folder / "study.yaml", "ARMS": arms}
-    return [places.get(word, word) for word in words]
 
 
 def assert_harmless(theirs, result):

@@ -136,7 +136,7 @@ def _price_curves(played: PlayedCondition[PriceHistory], arms: Arms) -> list[Cur
     firms = played.condition.settings["firms"]
     has_leavers = any(episode.later for episode in played.episodes)
     whose = f"mean of {firms} firms, later of those left" if has_leavers else f"mean of {firms} firms"
-    label = f"here, {played.who}: {whose if firms > 1 else 'one firm'} (n = {len(played.episodes)})"
+    label = f"{whose if firms > 1 else 'one firm'} ({played.who}, n = {len(played.episodes)})"
     return [*curves, mean_curve(*mean_path(played, label if len(arms) == 1 else played.label))]
 
 

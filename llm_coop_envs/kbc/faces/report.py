@@ -93,8 +93,8 @@ class KbcSection(ScenarioSection[Guesses]):
         nested = any(step_name(played) == "k" for played in self.conditions)
         near = all(played.condition.settings["winner_rule"] != "tolerance" for played in self.conditions)
         return [
-            f"Players name a number; {'the nearest' if near else 'whoever is near enough'} to a target made from the "
-            f"mean ({' or '.join(targets)}) wins. "
+            f"Players name a number; {'the nearest' if near else 'whoever is near enough'} to a target "
+            f"({' or '.join(targets)}) wins. "
             + (
                 "In a nested session they decide at k = 0, then talk, if they may, before each later k. "
                 if nested
@@ -179,7 +179,9 @@ class KbcSection(ScenarioSection[Guesses]):
         readers = self.scenario.published["readers"]
         groups: dict[tuple[tuple[float, float], bool], list[PlayedCondition[Guesses]]] = {}
         for played in self.conditions:
-            if all(episode.rounds for episode in played.episodes):
+            first = 0 if step_name(played) == "k" else 1
+            # A study may force all numbers of the first decision, and the second one does not stand for it.
+            if all(episode.rounds[:1] == (first,) for episode in played.episodes):
                 alike = concerns(readers, self.source) and reference.comparable(
                     KBCSettings.build(**played.condition.settings)
                 )
@@ -228,11 +230,13 @@ class KbcSection(ScenarioSection[Guesses]):
         ]
         most_runs = max(len(played.seeds) for played in conditions)
         cut_note = f" Of up to {most_runs:,} runs the first {MOST_RUNS} are shown." if most_runs > MOST_RUNS else ""
+        forced = any(played.condition.has_forced_choices for played in conditions)
+        forced_note = ", also made from numbers that a study forces, which are not shown" if forced else ""
         return [
             Drawing(
                 name="kbc_choices",
                 caption="Each dot is one player's number, each column of dots one run, in the order of the seeds "
-                f"({seed_text(conditions)}).{cut_note} Bars: the target, made from the mean of the numbers.",
+                f"({seed_text(conditions)}).{cut_note} Bars: the target{forced_note}.",
                 alt="Charts of dots: every player's number in every run, conditions in rows and decisions in columns, "
                 "with the targets as bars.",
                 figure=draw_panels(rows, size=(5.4 if wide else 3.0, 2.6), legend_columns=2),

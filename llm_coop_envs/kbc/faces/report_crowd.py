@@ -320,7 +320,7 @@ def kinds_figure(crowds_by_condition: Sequence[tuple[PlayedCondition[Any], Seque
         for value, color in zip(kinds, cycle(PALETTE)):
             numbers = np.concatenate([crowd.choices[0][crowd.kinds_of(value)] for crowd in crowds])
             shares = 100 * np.histogram(numbers, edges)[0] / max(1, len(numbers))
-            label = f"here, {played.who}: {value} ({len(numbers):,} numbers)"
+            label = f"{value} ({played.who}, {len(numbers):,} numbers)"
             curves.append(Curve(label=label, x=((edges[1:] + edges[:-1]) / 2).tolist(), y=shares.tolist(), color=color))
         if curves:
             panels.append(

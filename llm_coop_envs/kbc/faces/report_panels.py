@@ -78,7 +78,7 @@ def distribution_panel(
         curves.append(Curve(label=label, x=x, y=human, low=[0.0] * bins, high=human, color=FAINT))
     for played in conditions:
         numbers = np.concatenate([episode.choices[0] for episode in played.episodes])
-        label = f"here, {played.who}: {played.title} ({len(numbers)} numbers)"
+        label = f"{played.title} ({played.who}, {len(numbers):,} numbers)"
         shares = (100 * smoothed(histogram(numbers - low, bins))).tolist()
         curves.append(Curve(label=label, x=x, y=shares, color=played.color))
     return Panel(
@@ -97,12 +97,13 @@ def count_bins(low: float, high: float) -> int:
 
 
 def target_text(played: PlayedCondition[Guesses]) -> str:
-    """How the target follows from the mean, in words: `"two thirds of it plus 5"`, `"half of it (the median)"`."""
-    ratio, offset = (str(played.condition.settings[name]) for name in ("ratio", "offset"))
-    part = {"2/3": "two thirds of it", "1/2": "half of it", "1": "the mean itself"}.get(ratio, f"{ratio} of it")
-    text = part if offset == "0" else f"{part} plus {offset}"
-    statistic = played.condition.settings.get("statistic", "mean")
-    return text if statistic == "mean" else f"{text} (of the {STATISTIC_WORDS[statistic]} instead)"
+    """What the target is, in words: `"two thirds of the mean"`, `"1/3 of the median of the groups' numbers plus 5"`."""
+    settings = played.condition.settings
+    ratio, offset = str(settings["ratio"]), str(settings["offset"])
+    part = {"2/3": "two thirds of ", "1/2": "half of ", "1": ""}.get(ratio, f"{ratio} of ")
+    whose = " of the groups' numbers" if settings["groups"] else ""
+    text = f"{part}the {STATISTIC_WORDS[settings.get('statistic', 'mean')]}{whose}"
+    return text if offset == "0" else f"{text} plus {offset}"
 
 
 def number_range(played: PlayedCondition[Guesses]) -> tuple[float, float]:
@@ -152,7 +153,7 @@ def decision_panel(played: PlayedCondition[Guesses], k: int, longest: int) -> Pa
         x_label="run",
         y_label="number",
         dots=[
-            Dots(label=f"here, {played.who}: {played.title}", x=x, y=y, color=played.color, size=2.6, alpha=0.6),
+            Dots(label=f"{played.title} ({played.who})", x=x, y=y, color=played.color, size=2.6, alpha=0.6),
             Dots(label="target", x=list(range(1, runs + 1)), y=targets, color=INK, marker="_", size=8.0),
         ],
         x_ticks=range(1, runs + 1) if runs <= 8 else range(1, runs + 1, math.ceil(runs / 8)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from llm_coop_envs.policies.llm.chat import ChatReply, ChatRequest, NotInJournal, RequestKey
-from llm_coop_envs.policies.llm.journal import Answers, JournalError, read_run
+from llm_coop_envs.policies.llm.journal import Answers, JournalError, read_run, require_journal
 from llm_coop_envs.policies.llm.totals import RequestCounters
 from llm_coop_envs.util.paths import StrPath
 
@@ -27,10 +27,8 @@ class ReplayChat:
         self._answers = Answers(folder)
         self.counters = RequestCounters()
         self.notes: list[str] = []
-        reports = read_run(folder, self._answers)
-        if not reports:
-            raise JournalError(f"{folder}: holds no journal to replay; give the folder of a run that asked a model")
-        for report in reports:
+        require_journal(folder)
+        for report in read_run(folder, self._answers):
             if report.damage is not None:
                 raise JournalError(report.damage)
             if report.torn is not None:

@@ -83,17 +83,10 @@ def settle(request: ChatRequest, reply: ChatReply, price: Price | None, where: s
             usage = replace(usage, estimated=True)
             if price is not None:
                 cost = usd = price.upper_bound(counted.prompt_tokens, counted.completion_tokens)
-    settled = ChatReply(
-        text=reply.text,
-        usage=usage,
-        finish_reason=reply.finish_reason,
-        model=reply.model,
-        latency=round(reply.latency, 6),  # an answer and its replay are equal
-        cost=cost,
-        refusal=reply.refusal,
-        reasoning=reply.reasoning,
-    )
-    return SettledReply(settled, counted.prompt_tokens + counted.completion_tokens, usd, doubts)
+    latency = round(reply.latency, 6)  # an answer and its replay are equal
+    if usage is not reply.usage or cost is not reply.cost or latency != reply.latency:
+        reply = replace(reply, usage=usage, latency=latency, cost=cost)
+    return SettledReply(reply, counted.prompt_tokens + counted.completion_tokens, usd, doubts)
 
 
 def _most_answer(reply: ChatReply) -> int:

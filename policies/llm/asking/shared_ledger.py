@@ -14,16 +14,18 @@ import math
 import struct
 from collections.abc import Callable, Iterator
 
+from llm_coop_envs.errors import RunError
 from llm_coop_envs.policies.llm.asking.budget import Budget, Ledger, Reserved, Used, budget_reached
 from llm_coop_envs.policies.llm.journal import Journal
 from llm_coop_envs.policies.llm.journal.frames import GZIP, ZSTD
-from llm_coop_envs.policies.llm.journal.writer import MAIN
+from llm_coop_envs.policies.llm.journal.writer import MAIN, PART
 from llm_coop_envs.storage.files import cannot_write
 from llm_coop_envs.storage.lease import Lease, hold_lease
 
 FILE = ".ledger"
 # The part's name; calls, tokens and dollars used; attempts, tokens and dollars reserved.
 _ROW = struct.Struct("<104sqqdqqd")
+_ROUNDING = 1e-6  # dollars that are reserved and given back may not sum to exactly nothing
 _GIVE_BACK_SECONDS = 0.02  # until the other parts see what an attempt did not use
 _POLL = 0.1  # seconds until a part that waits for the others looks again
 _LOOK = 0.5  # seconds between looks at which parts are being played; a new part sends nothing before all have looked
@@ -142,8 +144,12 @@ class SharedLedger(Ledger):
         self.others = Used(calls, tokens, usd)
 
     def _rows(self) -> list[tuple[bytes, int, int, float, int, int, float]]:
+        """What all parts have used and reserved; less than nothing, which would add to the budget, nobody has."""
         content = self._machine.read_open(self._descriptor)
-        return list(_ROW.iter_unpack(content[: len(content) - len(content) % _ROW.size]))
+        rows = list(_ROW.iter_unpack(content[: len(content) - len(content) % _ROW.size]))
+        if any(not all(-_ROUNDING <= number < math.inf for number in row[1:]) for row in rows):
+            raise RunError(f"{self._path}: is damaged; delete it when nobody plays the run, it is made anew")
+        return rows
 
     def _write_own(self) -> None:
         opened = len(self._open), self._open_tokens, self._open_usd
@@ -160,10 +166,13 @@ class SharedLedger(Ledger):
         if self._live and self._machine.now() - self._looked_at < _LOOK / 2:
             return
         names = [row[0].rstrip(b"\0") for row in self._rows()]
-        self._live = [name for name in names if name == self._name or self._lives(name.decode())]
+        self._live = [name for name in names if name == self._name or self._lives(name)]
         self._looked_at = self._machine.now()
 
-    def _lives(self, part: str) -> bool:
+    def _lives(self, name: bytes) -> bool:
+        part = name.decode(errors="replace")
+        if not PART.fullmatch(part):
+            return False
         paths = (self._path.with_name(f"{part}{suffix}.lock") for suffix in (ZSTD, GZIP))
         holders = (Lease(path, machine=self._machine).holder() for path in paths)
         return any(holder is not None and holder.lives for holder in holders)

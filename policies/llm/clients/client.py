@@ -57,7 +57,7 @@ class Client(ABC):
                 latency=time.perf_counter() - started,
                 refusal=str(error),
             )
-        latency = time.perf_counter() - started
+        latency = round(time.perf_counter() - started, 6)
         self._answered |= request.json_schema is not None
         try:
             return wire.read_completion(completion, request, where=self._endpoint.where, latency=latency)

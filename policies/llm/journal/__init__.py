@@ -6,7 +6,7 @@ nothing of this folder but these names.
 """
 
 from llm_coop_envs.policies.llm.journal.copying import write_copies
-from llm_coop_envs.policies.llm.journal.frames import JournalError, journal_files, read_from
+from llm_coop_envs.policies.llm.journal.frames import JournalError, journal_files, read_from, require_journal
 from llm_coop_envs.policies.llm.journal.questions import (
     Exchange,
     list_episodes,
@@ -36,6 +36,7 @@ __all__ = [
     "read_from",
     "read_questions",
     "read_run",
+    "require_journal",
     "salvage",
     "write_copies",
 ]

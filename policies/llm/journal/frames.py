@@ -111,6 +111,20 @@ def journal_files(folder: StrPath, machine: Machine = HERE) -> list[Path]:
     return sorted(parts / name for name in names if name.endswith((ZSTD, GZIP)))
 
 
+def require_journal(folder: StrPath) -> list[Path]:
+    """The files of a run's journal; there must be one.
+
+    Raises:
+        JournalError: there is none, no folder, or nothing at this path.
+    """
+    files = journal_files(folder)
+    if not files:
+        path = Path(folder)
+        why = "does not exist" if not path.exists() else "holds no journal" if path.is_dir() else "is no folder"
+        raise JournalError(f"{path}: {why}; give the folder of a run that asked a model")
+    return files
+
+
 def default_suffix() -> str:
     """The kind of file that is written here."""
     return ZSTD if zstandard is not None else GZIP
@@ -165,9 +179,10 @@ def read_frames(file: BinaryIO, suffix: str, start: int = 0) -> Iterator[Commit 
         try:
             commit = _read_commit(file, new(), start)
         except _Unreadable as error:
-            following = _next_commit(file, suffix, start + 1, size)
+            # No commit is larger: what follows more that cannot be read is not looked for.
+            following = _next_commit(file, suffix, start + 1, min(size, start + _LARGEST))
             end = size if following is None else following
-            yield Gap(start, end, following is None, str(error))
+            yield Gap(start, end, following is None and end - start <= _LARGEST, str(error))
             start = end
         else:
             yield commit

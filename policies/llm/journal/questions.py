@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from llm_coop_envs.policies.llm.chat import ChatReply, ChatRequest, RequestKey
-from llm_coop_envs.policies.llm.journal.frames import Gap, JournalError, journal_files, read_commits
+from llm_coop_envs.policies.llm.journal.frames import Gap, JournalError, journal_files, read_commits, require_journal
 from llm_coop_envs.util.checks import suggestion
 from llm_coop_envs.util.opening import DAMAGED
 from llm_coop_envs.util.paths import StrPath
@@ -62,7 +62,7 @@ def read_episode(folder: StrPath, episode: str, gaps: list[str] | None = None) -
     Raises:
         JournalError: there is no journal, or the episode is not in it.
     """
-    _need_journal(folder)
+    require_journal(folder)
     exchanges: dict[RequestKey, Exchange] = {}
     names: set[str] = set()
     for key, line in read_questions(folder, gaps):
@@ -126,15 +126,10 @@ def list_episodes(folder: StrPath, gaps: list[str] | None = None) -> dict[str, i
     Raises:
         JournalError: there is no journal.
     """
-    _need_journal(folder)
+    require_journal(folder)
     episode_of = {key: _episode_of(key) for key, _ in read_questions(folder, gaps)}
     counts = Counter(episode_of.values())
     return {name: counts[name] for name in sorted(counts, key=_natural)}
-
-
-def _need_journal(folder: StrPath) -> None:
-    if not journal_files(folder):
-        raise JournalError(f"{folder}: holds no journal; give the folder of a run that asked a model")
 
 
 def _natural(name: str) -> tuple[Any, ...]:

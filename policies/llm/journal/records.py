@@ -157,8 +157,8 @@ class Answers:
         record = self._find_record(key)
         return 0 if record is None else record[2]
 
-    def add(self, key: RequestKey, digest: str, outcome: ChatReply | str, claim: int = 0) -> bool:
-        """Add an answer, or an error's message, unless the decision already has an answer of this claim or a later one.
+    def add(self, key: RequestKey, digest: str, packed: bytes, claim: int = 0) -> bool:
+        """Add an answer or an error's message, as JSON, unless there already is an answer of this claim or a later one.
 
         Two parts may have asked the same question, if one was stopped and the other took its episode over. The episode
         was played on with what the later claim recorded.
@@ -172,7 +172,7 @@ class Answers:
                 return False
             self._latest.pop(key, None)
             self._delete(key)
-        self._latest[key] = digest, dumps(outcome if isinstance(outcome, str) else outcome.plain()), claim
+        self._latest[key] = digest, packed, claim
         byte, bit = _bloom_bit(key)
         self._bloom[byte] |= bit
         if len(self._latest) >= _FLUSH_AT:
@@ -215,18 +215,21 @@ class Answers:
 
     def _flush_latest(self) -> None:
         """Write the latest answers to the file."""
+        rows = [(hash(key), dumps(tuple(key)), *record) for key, record in self._latest.items()]
         self._execute("BEGIN")
-        for key, record in self._latest.items():
-            self._execute("INSERT INTO answers VALUES (?, ?, ?, ?, ?)", hash(key), dumps(tuple(key)), *record)
+        self._execute("INSERT INTO answers VALUES (?, ?, ?, ?, ?)", rows)
         self._execute("COMMIT")
         self._latest.clear()
 
     def _execute(self, statement: str, *values: object) -> sqlite3.Cursor:
+        """Execute a statement with its values, or once for each of a list of rows."""
         try:
             if self._table is None:
                 self._table = sqlite3.connect("", isolation_level=None, check_same_thread=False)
                 for first in _FIRST:
                     self._table.execute(first)
+            if values and isinstance(values[0], list):
+                return self._table.executemany(statement, values[0])
             return self._table.execute(statement, values)
         except sqlite3.Error as error:
             raise JournalError(
@@ -315,11 +318,11 @@ def _count_line(line: Any, report: PartReport, answers: Answers, pending: _Pendi
         if error["maybe_paid"]:
             report.lose(*reserved)
         if line.get("final"):
-            answers.add(key, line["hash"], error["message"], claim)
+            answers.add(key, line["hash"], dumps(error["message"]), claim)
     elif kind == "answer":
         reply = ChatReply.read(line["reply"])
         if line.get("from") == "part":
-            answers.add(key, line["hash"], reply, claim)
+            answers.add(key, line["hash"], dumps(reply.plain()), claim)
             return
         if "form" in line:
             report.forms[line["request"]["model"]] = line["form"]
@@ -332,6 +335,6 @@ def _count_line(line: Any, report: PartReport, answers: Answers, pending: _Pendi
         else:
             report.add(reply)
         report.double += answers.has_answer(key)
-        answers.add(key, line["hash"], reply, claim)
+        answers.add(key, line["hash"], dumps(reply.plain()), claim)
     else:
         raise ValueError(f"type {kind!r}")

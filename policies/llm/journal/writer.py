@@ -89,7 +89,7 @@ class Journal:
 
         Returns when the record survives the death of this process, without waiting for the disk.
         """
-        await self._commits.append(self._line("sent", key, digest, tokens=tokens, usd=usd), sync=False)
+        await self._commits.append(self._line("sent", key, digest, {"tokens": tokens, "usd": usd}), sync=False)
 
     async def record_answer(
         self,
@@ -117,13 +117,16 @@ class Journal:
             form: the form in which an answer of a JSON schema was requested.
             claim: the number of this part's claim on the episode; 0 where none was ever disputed.
         """
-        fields = (("from", source), ("form", form), ("claim", claim or None))
-        optional = {name: value for name, value in fields if value is not None}
-        line = self._line(
-            "answer", key, digest, tokens=tokens, usd=usd, reply=reply.plain(), request=request.plain(), **optional
-        )
-        await self._commits.append(line, sync=True)
-        self.answers.add(key, digest, reply, claim)
+        fields: dict[str, Any] = {"tokens": tokens, "usd": usd}
+        if source is not None:
+            fields["from"] = source
+        if form is not None:
+            fields["form"] = form
+        if claim:
+            fields["claim"] = claim
+        packed = dumps(reply.plain())
+        await self._commits.append(self._line("answer", key, digest, fields, packed, request), sync=True)
+        self.answers.add(key, digest, packed, claim)
 
     async def record_failure(
         self, key: RequestKey, request: ChatRequest, digest: str, error: ChatError, *, final: bool
@@ -131,11 +134,11 @@ class Journal:
         """Record a failed attempt; if the policy gets the error (`final`), wait until the record is on the disk."""
         failure = {"kind": error.kind, "status": error.status, "maybe_paid": error.maybe_paid, "message": str(error)}
         if not final:
-            self._commits.add(self._line("failed", key, digest, error=failure))
+            self._commits.add(self._line("failed", key, digest, {"error": failure}))
             return
-        line = self._line("failed", key, digest, error=failure, final=True, request=request.plain())
+        line = self._line("failed", key, digest, {"error": failure, "final": True}, request=request)
         await self._commits.append(line, sync=True)
-        self.answers.add(key, digest, str(error))
+        self.answers.add(key, digest, dumps(str(error)))
 
     async def close(self) -> None:
         """Write what is pending and release the part; may be called any number of times."""
@@ -174,13 +177,26 @@ class Journal:
             self.notes.append(f"{self.path}: was taken over: {self._lock.took_over}")
         return own
 
-    def _line(self, kind: str, key: RequestKey, digest: str, **fields: Any) -> bytes:
-        """Make a line; the first one starts the heartbeat."""
+    def _line(
+        self,
+        kind: str,
+        key: RequestKey,
+        digest: str,
+        fields: dict[str, Any],
+        reply: bytes | None = None,
+        request: ChatRequest | None = None,
+    ) -> bytes:
+        """Make a line, with an answer as JSON and its question; the first one starts the heartbeat."""
         if self._closed:
             raise JournalError(f"{self.path}: is closed")
         if self._heart is None:
             self._heart = asyncio.get_running_loop().create_task(self._beats())
-        return dumps({"type": kind, "key": list(key), "hash": digest, "time": _now(), **fields}) + b"\n"
+        line = dumps({"type": kind, "key": [*key], "hash": digest, "time": _now(), **fields})
+        if request is None:
+            return line + b"\n"
+        if reply is None:
+            return b'%b,"request":%b}\n' % (line[:-1], request.packed())
+        return b'%b,"reply":%b,"request":%b}\n' % (line[:-1], reply, request.packed())
 
     async def _beats(self) -> None:
         while True:

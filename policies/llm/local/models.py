@@ -10,6 +10,7 @@ from llm_coop_envs.core.memory import free_memory
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies.llm.chat import LOCAL
 from llm_coop_envs.util.checks import suggestion
+from llm_coop_envs.util.trust import check_folder
 
 _MAGIC = b"GGUF"
 # Bytes that a server needs besides the weights, at most their size again: keys and values of prompts, and buffers.
@@ -61,6 +62,7 @@ def find_weights(model: str) -> Path:
 
     Raises:
         SettingsError: there is no such model or file, it is no GGUF file, or the memory of this machine is too small.
+        TrustError: a run names the file, and not its user.
     """
     name = model.removeprefix(LOCAL)
     packaged = PACKAGED.get(name)
@@ -71,6 +73,7 @@ def find_weights(model: str) -> Path:
         )
     if packaged is None:
         path = Path(name).expanduser().resolve()
+        check_folder("weights", path)  # which a program in C++ parses
     else:
         # The package is not imported, because it would load a framework and its own build of llama.cpp.
         spec = importlib.util.find_spec(packaged.module)

@@ -43,7 +43,7 @@ _CHARACTERS: dict[int, str] = {
 _FRACTION = re.compile("[\u00bc-\u00be\u2150-\u215e]")
 # A whole number with a fraction: "7 1/2", "7 and 1/2", "7-1/2"
 _MIXED = re.compile(
-    r"(?<![\w./,-])(\d{1,4})(?: {1,2}and {1,2}| {1,3}|-)([1-9]\d?)/([1-9]\d?)(?![\w/]|[.,]\d)", re.IGNORECASE
+    r"(?<![\w./,-])(\d{1,4})(?: {1,6}and {1,6}| {1,6}|-)([1-9]\d?)/([1-9]\d?)(?![\w/]|[.,]\d)", re.IGNORECASE
 )
 # A fraction above 1 behind a colon or "=", at the end of a line: "answer: 15/2"
 _IMPROPER = re.compile(r"([:=][^\w\n]{0,4})(\d{1,4})/([1-9]\d?)(?=\W{0,3}$)", re.MULTILINE)
@@ -70,7 +70,8 @@ _ESCAPED = re.compile(r"\\{1,4}([$%_#*`>~.\-])")
 _TAG = re.compile(r"</?(?:b|i|u|em|strong|p|br|div|span|code|pre|sub|sup|h[1-6]|li|ul|ol)\b[^<>]{0,80}>", re.IGNORECASE)
 # What a program prints, as its comment says: "print(price) # 7"
 _PRINTED = re.compile(
-    r"^\W{0,4}print\([^\n]{1,80}\) ?# ?(?:output|prints?|->|=>)?[:= ]{0,2}(-?[\w.]{1,20})$", re.MULTILINE
+    r"^\W{0,4}print\([^\n]{1,80}\) ?# ?(?:output|prints?|->|=>)?[:= ]{0,2}(-?[\w.]{1,20})$",
+    re.MULTILINE | re.IGNORECASE,
 )
 # "```python"
 _FENCE = re.compile(r"^(?:```|~~~)[\w+-]{0,20}$", re.MULTILINE)
@@ -88,6 +89,8 @@ _UNDERLINED = re.compile(r"(?<![\w_])_([^_\s][^_\n]{0,400})_(?![\w_])")
 _LINE_MARK = re.compile(r"^(?:#{1,6} |(?:>(?!=) ?){1,8}|[*+\u2022\u25cf\u25aa\u2192] |- ){1,3}", re.MULTILINE)
 # "---", "|---|---|"
 _RULE = re.compile(r"^[-=*_|: \u2014]{3,}$", re.MULTILINE)
+# A line that is crossed out: "\u274c 7"
+_CROSSED = re.compile("^[\u274c\u274e\u2717\u2718\U0001f6ab\u26d4]\ufe0f?(?= ?[^\\s\u2705])", re.MULTILINE)
 _BLANKS = re.compile(r"[ \t\v\f]+|\u00a0{2,}")
 # "https://example.org/7"
 _ADDRESS = re.compile(r"\bhttps?://\S{1,400}", re.IGNORECASE)
@@ -189,7 +192,7 @@ def _remove_markdown(text: str) -> str:
     has_stars, has_underscores, has_backticks = "*" in text, "_" in text, "`" in text
     if has_stars or has_underscores or "(" in text:
         text = _PLAYED.sub(r"\1\n", text)
-    if "print" in text:
+    if "print(" in text.lower():
         text = _PRINTED.sub(lambda match: f"{MARK}{match[1]}", text)
     if has_backticks or "~" in text:
         text = _STRUCK.sub(" ", _FENCE.sub("", text))
@@ -197,6 +200,8 @@ def _remove_markdown(text: str) -> str:
     if has_stars or has_underscores or "`" in text:
         text = _BOLD.sub("", text)
     text = _LINE_MARK.sub("", text)
+    if not text.isascii():
+        text = _CROSSED.sub("not ", text)
     if has_stars:
         text = _STARRED.sub(r"\1", text)
     return strip_lines(_UNDERLINED.sub(r"\1", text) if has_underscores else text)

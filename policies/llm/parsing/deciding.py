@@ -252,8 +252,17 @@ def _is_one_of_several(
             return True
     if winner.marked_by not in ("line", "sentence", "clause", "opening"):
         return False
+    if winner.marked_by == "line":  # of "option #: X" above "option #: X" neither is the answer
+        line = _line_of(text, winner)
+        if any(other.value != winner.value and _line_of(text, other) == line for other in legal):
+            return True
     alike = [candidate for candidate in strongest if candidate.marked_by == winner.marked_by or winner.strength == SAID]
     return len({candidate.value for candidate in alike}) > 1
+
+
+def _line_of(text: str, candidate: Candidate[T]) -> str:
+    start = text.rfind("\n", 0, candidate.position) + 1
+    return text[start:].partition("\n")[0].strip(" .,;!")
 
 
 # "X or X", "X, maybe X", "X / X", "X, X"

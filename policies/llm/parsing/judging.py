@@ -366,6 +366,7 @@ _POINTED_AT = re.compile(
     rf"[^{X}]{{0,60}}?(?:\b(?:i(?:'ll|'m|'d)?|we|so|let's)(?: will| am| shall| would)? (?!under|low|rais|incr|red"
     rf"|decr|chan|adj){VERB} (?:for |to |with |on )?"
     r"(?:it|that(?: one)?|this(?: one)?|there)\b(?! (?:at|to|by|up|down|a bit|slightly|lower|higher)\b)"
+    rf"|, which (?:i(?:'ll|'d| will| would| shall)?|we(?:'ll| will)?) {VERB}\b(?= ?(?:[.,;!]|$|as\b|for\b|now\b))"
     r"|(?<!of )\b(?:that"
     r"|this|it)(?:'s| is) (?:(?:where|what|the one) (?:i|we)|(?:my|our) (?:final )?(?:price|number|answer|choice|pick"
     r"|guess|exit|move|decision))\b)"

@@ -32,7 +32,8 @@ _ADJECTIVES = (
 )
 # What may stand behind it: "my price |for this round| is X", "the number |i choose| is X"
 _COMPLEMENT = (
-    r"(?: \([^()\n]{0,40}\))?(?: (?:for|in) (?:this|the)? ?(?:current |next |new )?round(?: #)?| this round"
+    r"(?: \([^()\n]{0,40}\))?(?: (?:for|in) (?:this|the)? ?(?:current |next |new )?(?:round|period|turn)(?: #)?"
+    r"| this round"
     r"| (?:that )?(?:i|we|i'm|i'll)(?: \w+){1,3}?| chosen| selected| it is| as follows"
     r"| (?:here|now|today|then|again|so far|overall)| (?:for|in|at) (?:[\w']+ ){0,2}(?!it)[\w']+"
     r"|,[^.;:\n]{3,60},(?= (?:is|will be|would be|remains)\b)"

@@ -46,6 +46,7 @@ _NAME_BEFORE = re.compile(
 )
 # "in 2024"
 _IN_YEAR = re.compile(r"\b(?:in|since|until|year|early|late|during) $")
+_WORD_OR_ARROW, _DIGIT = re.compile(r"[\w=\u2192>]"), re.compile(r"\d")
 # A number written as "no. 7" at the start of an answer.
 _NUMBERED = re.compile(r"\A\W{0,9}n[or]\. ?\Z")
 
@@ -125,9 +126,16 @@ def _is_name(text: str, match: re.Match[str], start: int, value: float) -> bool:
     """Whether a number only names or counts something: "round 3", an increase such as "+2", a year."""
     if _NAME_BEFORE.search(text, max(0, start - 40), start):
         return True
-    if match["sign"] == "+" and text[: match.start()].strip():
+    if match["sign"] == "+" and not _is_alone(text, match):
         return True
     return 1900 <= value < 2100 and _IN_YEAR.search(text, max(0, start - 10), start) is not None
+
+
+def _is_alone(text: str, match: re.Match[str]) -> bool:
+    """Whether a number is all of its line, and the first one of the answer."""
+    line_start = text.rfind("\n", 0, match.start()) + 1
+    line = text[line_start : match.start()] + text[match.end() :].partition("\n")[0]
+    return not _WORD_OR_ARROW.search(_UNIT_AFTER.sub("", line)) and not _DIGIT.search(text, 0, match.start())
 
 
 def _values(digits: str) -> tuple[float, ...]:

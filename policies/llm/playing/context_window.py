@@ -51,11 +51,11 @@ def shorten(
         counts suggest.
     """
     room = limit - MESSAGE_OVERHEAD
-    now = dict(values)
     left_out: dict[str, int] = {}
-    text = render(now)
+    text = render(values)
     if surely_within(text, room) or count(text) <= room:
         return Shortened(text, left_out, True)
+    now = dict(values)
     for name, kept_end in lists:
         items: tuple[Any, ...] = tuple(now.get(name) or ())
         if not items:

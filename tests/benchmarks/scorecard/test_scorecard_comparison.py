@@ -7,8 +7,9 @@ import pytest
 from invoking import assert_sentence, invoke
 
 from llm_coop_envs.benchmarks.scorecard.card import FORMAT
-from llm_coop_envs.benchmarks.scorecard.comparison import simulated_power
+from llm_coop_envs.benchmarks.scorecard.comparison import power_sentence, simulated_power
 from llm_coop_envs.benchmarks.scorecard.suite import VERSION
+from llm_coop_envs.statistics.comparison import Comparison
 from llm_coop_envs.statistics.power import power_of
 from llm_coop_envs.storage.folder import digest_of
 
@@ -124,6 +125,14 @@ def test_power_is_that_of_the_test_that_is_used():
     assert simulated_power(0.0, (20,), 1) < 0.1
     assert simulated_power(1.0, (20,), 1) == pytest.approx(power_of(1.0, 20), abs=0.05)
     assert simulated_power(1.0, (8,), 25) == 0.0  # eight pairs reach 0.008 at best, and 0.002 is needed
+
+
+def test_power_is_that_of_the_line_with_the_fewest_sets():
+    lines = [Comparison(measure="m", first=(0.0,) * count, second=(1.0,) * count) for count in (30, 12, 50)]
+    sentence = power_sentence(lines)
+    assert sentence.startswith("Power of one test in 3 with 12 pairs: ")
+    assert f"{simulated_power(1.0, (12,), 3):.0%} at d = 1 " in sentence
+    assert power_sentence(lines[:1]).startswith("Power of one test in 1 with 30 pairs: ")
 
 
 def test_a_run_is_no_scorecard(everything, rules, tmp_path):

@@ -95,3 +95,28 @@ def test_choices_that_an_arm_forces_are_not_the_tested_players():
     assert _legal_share(part, {"": [chosen("firm_1", 6, ["illegal"])], "forced": legal}) == 0.5
     scripted = SimpleNamespace(arms={"": Arm(seats={"firm_0": "tested", "firm_1": "grim_trigger"})})
     assert _legal_share(scripted, {"": [chosen("firm_0", 1), chosen("firm_1", 1, ["illegal"])]}) == 1.0
+
+
+def test_markets_are_scored_by_the_second_half_of_their_rounds():
+    """What firms do before they know the market says little of them."""
+    low_then_high = played_market([0] * 5 + [10] * 5, [0] * 5 + [10] * 5)
+    high = played_market([10] * 10, [10] * 10)
+    high_then_low = played_market([10] * 5 + [0] * 5, [10] * 5 + [0] * 5)
+    assert bertrand.gain({"": low_then_high}) == pytest.approx(bertrand.gain({"": high}))
+    assert bertrand.gain({"": high_then_low}) == 0.0 < bertrand.gain({"": high})
+    best = max(range(15), key=lambda k: bertrand.profit_share({"": played_market([k] * 2, [10] * 2)}))
+    assert bertrand.profit_share({"": played_market([best] * 2, [10] * 2)}) == 1.0
+    assert bertrand.profit_share({"": played_market([0] * 5 + [best] * 5, [10] * 10)}) == 1.0
+    assert bertrand.profit_share({"": played_market([best] * 5 + [0] * 5, [10] * 10)}) < 1.0
+
+
+def test_contests_are_scored_by_what_is_named_once_targets_are_known():
+    apart_then_together = contest_of(([1, 2, 3, 4], 1.0), ([5, 5, 5, 9], 4.0))
+    assert kbc.together({"": apart_then_together}) == pytest.approx(2 / 3)
+    assert kbc.together({"": contest_of(([1, 2, 3, 4], 1.0))}) == 0.0
+    assert kbc.together({"": contest_of(([4, 4, 4, 4], 1.0))}) == 1.0
+    settings = {"players": 3, "ratio": "1/2", "high": 100, "session": "repeated", "exchanges": 1, "talk": False}
+    start = {"type": "start", "settings": settings}
+    # Of others at 30 and 40 the best reply is 70 / 6 / (1 - 1 / 6) = 14.
+    played = [start, *contest_of(([99, 0, 0], 1.0), ([14, 30, 40], 14.0), ([64, 30, 40], 22.0))]
+    assert kbc.near_best({"": played}) == pytest.approx(1 - (0.0 + 0.5) / 2)

@@ -18,8 +18,10 @@ from llm_coop_envs.policies.llm.chat import (
     NotInJournal,
     RunStopped,
 )
+from llm_coop_envs.util.fastjson import loads
 from llm_coop_envs.util.fixed_schema import FixedSchema
 
+SCHEMA = FixedSchema({"type": "object", "required": []})
 texts = st.text(st.characters(), max_size=20)  # surrogates included
 messages = st.lists(st.builds(ChatMessage, st.sampled_from(["system", "user", "assistant"]), texts), max_size=4)
 requests = st.builds(
@@ -32,7 +34,7 @@ requests = st.builds(
     stop=st.lists(texts, max_size=2).map(tuple),
     seed=st.none() | st.integers(0, 2**31),
     reasoning_effort=st.none() | st.sampled_from(["low", "high"]),
-    json_schema=st.none() | st.just({"type": "object"}),
+    json_schema=st.none() | st.just({"type": "object"}) | st.just(SCHEMA),
     extra=st.dictionaries(texts, st.integers(), max_size=2),
 )
 
@@ -40,6 +42,7 @@ requests = st.builds(
 @given(requests, requests)
 def test_requests_have_the_same_digest_just_if_they_are_equal(one, other):
     assert (one.digest() == other.digest()) == (one.plain() == other.plain())
+    assert loads(one.packed()) == json.loads(json.dumps(one.plain()))
     assert len(one.digest()) == 64
 
 
@@ -64,6 +67,7 @@ def test_extra_fields_are_hashed_whatever_their_order():
 
 def test_unset_fields_are_left_out():
     assert ChatRequest("m", ()).plain() == {"model": "m", "messages": []}
+    assert loads(ChatRequest("m", ()).packed()) == {"model": "m", "messages": []}
     assert set(question().plain()) == {"model", "messages", "max_tokens"}
 
 

@@ -1,6 +1,6 @@
 // All agents of an episode, paged and filtered; and one agent's whole story.
 import { useState } from "preact/hooks";
-import { useData, type Agent, type Call, type Episode, type Story } from "./data";
+import { runs, useData, type Agent, type Call, type Episode, type Story } from "./data";
 import { ToWhom, useEpisode, type Place } from "./episode";
 import { count, exact, Fact, Gone, Head, money, Search, Shown, Trace } from "./parts";
 import { go, link, route } from "./route";
@@ -10,6 +10,7 @@ const COLUMNS: [string, string, string][] = [
   ["number", "Agent", ""], ["", "Policy", ""], ["", "Persona", ""], ["last", "Choices", "number"], ["said", "Said", "number"],
   ["flags", "Corrected", "number"], ["", "Calls", "number"], ["", "Repairs", "number"], ["", "Tokens", "number"], ["", "Cost", "number"],
 ];
+const OF_MODELS = ["Calls", "Repairs", "Tokens", "Cost"];
 
 const MOST_KINDS = 40; // from more on, a part of the name is typed
 
@@ -40,6 +41,9 @@ function Agents({ place, episode }: { place: Place; episode: Episode }) {
   const first = Number(from) || 0;
   const asked = useData<{ total: number; counted?: boolean; rows: Agent[]; reading?: string }>("agents", { ...query, ...place, first, most: PAGE, sort }, episode);
   const path = ["run", place.run, "episode", place.condition, place.seed, "agent"];
+  const models = (runs.value?.find((one) => one.run === place.run)?.models?.length ?? 1) > 0;
+  const personas = Object.keys(episode.personas).length > 0;
+  const has = (column: string) => (column === "Persona" ? personas : models || !OF_MODELS.includes(column));
   return (
     <>
       <h1>Agents <span class="quiet">{episode.title} seed {place.seed} · {episode.players.toLocaleString("en")}</span></h1>
@@ -47,8 +51,8 @@ function Agents({ place, episode }: { place: Place; episode: Episode }) {
       <form class="filters" role="search" aria-label="Agents" onSubmit={(event) => event.preventDefault()}>
         <Search name="name" label="Name" />
         <Choose name="policy" label="Policy" of={episode.policies} />
-        {Object.keys(episode.personas).length > 0 && <Choose name="persona" label="Persona" of={episode.personas} />}
-        <Search name="model" label="Model" />
+        {personas && <Choose name="persona" label="Persona" of={episode.personas} />}
+        {models && <Search name="model" label="Model" />}
         {episode.options ? (
           <label>Last choice
             <select value={query.low ?? ""} onChange={(event) => go({ low: event.currentTarget.value, high: event.currentTarget.value, first: "" })}>
@@ -81,7 +85,7 @@ function Agents({ place, episode }: { place: Place; episode: Episode }) {
               <caption class="hidden">Agents</caption>
               <thead>
                 <tr>
-                  {COLUMNS.map(([column, name, kind]) => column
+                  {COLUMNS.filter(([, name]) => has(name)).map(([column, name, kind]) => column
                     ? <Head key={name} column={column} title={name} sort={sort} number={kind === "number"} />
                     : <th key={name} scope="col" class={kind}>{name}</th>)}
                 </tr>
@@ -91,14 +95,18 @@ function Agents({ place, episode }: { place: Place; episode: Episode }) {
                   <tr key={one.number}>
                     <th scope="row"><a href={link([...path, one.number])}>{one.name}</a></th>
                     <td data-name="Policy" class="words">{one.policy ?? "–"}</td>
-                    <td data-name="Persona" class="words">{one.persona || "–"}</td>
+                    {has("Persona") && <td data-name="Persona" class="words">{one.persona || "–"}</td>}
                     <td data-name="Choices" class="number"><Chosen episode={episode} values={one.choices} /></td>
                     <td data-name="Said" class="number">{one.said}</td>
                     <td data-name="Corrected" class="number">{one.flags}</td>
-                    <td data-name="Calls" class="number">{one.calls_made || "–"}</td>
-                    <td data-name="Repairs" class="number">{one.calls_made ? one.repairs : "–"}</td>
-                    <td data-name="Tokens" class="number">{one.tokens ? count(one.tokens) : "–"}</td>
-                    <td data-name="Cost" class="number">{money(one.cost)}</td>
+                    {models && (
+                      <>
+                        <td data-name="Calls" class="number">{one.calls_made || "–"}</td>
+                        <td data-name="Repairs" class="number">{one.calls_made ? one.repairs : "–"}</td>
+                        <td data-name="Tokens" class="number">{one.tokens ? count(one.tokens) : "–"}</td>
+                        <td data-name="Cost" class="number">{money(one.cost)}</td>
+                      </>
+                    )}
                   </tr>
                 ))}
               </tbody>

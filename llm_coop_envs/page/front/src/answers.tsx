@@ -53,7 +53,7 @@ function Strips({ conditions }: { conditions: Condition[] }) {
   const shown = conditions.flatMap((one): [Condition, Measured][] => (one.headline[name] ? [[one, one.headline[name]]] : []));
   const every = shown.flatMap(([, one]) => [...one.values, one.low ?? one.mean, one.high ?? one.mean]);
   const low = Math.min(...every), high = Math.max(...every);
-  const x = (value: number) => `${2 + (96 * (value - low)) / (high - low || 1)}%`;
+  const x = (value: number) => (high > low ? `${2 + (96 * (value - low)) / (high - low)}%` : "50%");
   const called = (wanted: string) => conditions.find((one) => one.headline[wanted])?.headline[wanted].name ?? "";
   const text = aligned(shown.flatMap(([, one]) => ends(one)));
   const missing = conditions.length - shown.length;
@@ -80,7 +80,7 @@ function Strips({ conditions }: { conditions: Condition[] }) {
         ))}
         <div class="strip scale" aria-hidden="true">
           <span />
-          <span class="ends"><span>{text(low)}</span><span>{text(high)}</span></span>
+          {high > low ? <span class="ends"><span>{text(low)}</span><span>{text(high)}</span></span> : <span class="ends same">{text(low)}</span>}
           <span class="number quiet">mean, 95 % interval</span>
         </div>
       </div>

@@ -186,6 +186,7 @@ export const served = embedded === null;
 
 export const runs = signal<Run[] | null>(null);
 export const connected = signal(true);
+const reconnected = signal(0); // how often it was lost and found again
 
 function key(name: string, query: Query): string {
   const names = Object.keys(query).sort();
@@ -193,6 +194,7 @@ function key(name: string, query: Query): string {
 }
 
 export class Reading extends Error {}
+class Unreachable extends Error {}
 
 export async function ask<T>(name: string, query: Query): Promise<T> {
   if (embedded) return fromEmbedded(name, query) as T;
@@ -201,7 +203,7 @@ export async function ask<T>(name: string, query: Query): Promise<T> {
   try {
     response = await fetch(`api/${name}?${words}`);
   } catch {
-    throw new Error("the server does not answer; start it again with llm-coop view");
+    throw new Unreachable("the server does not answer; start it again with llm-coop view");
   }
   const found = await response.json();
   if (response.status === 202) throw new Reading(found.reading);
@@ -309,7 +311,7 @@ export function useData<T>(name: string | null, query: Query, changed: unknown =
           if (error instanceof Reading) {
             set({ reading: error.message, of: wanted });
             timer = window.setTimeout(go, 500);
-          } else set({ error: String(error.message), of: wanted });
+          } else set((shown) => ({ data: shown.of === wanted && error instanceof Unreachable ? shown.data : undefined, error: String(error.message), of: wanted }));
         },
       );
     go();
@@ -317,7 +319,7 @@ export function useData<T>(name: string | null, query: Query, changed: unknown =
       over = true;
       clearTimeout(timer);
     };
-  }, [wanted, changed]);
+  }, [wanted, changed, reconnected.value]);
   return found.of === wanted ? found : {};
 }
 
@@ -329,8 +331,10 @@ export function listen(): void {
   const source = new EventSource("api/live");
   source.addEventListener("runs", (event) => {
     runs.value = JSON.parse((event as MessageEvent).data);
-    connected.value = true;
   });
   source.onerror = () => (connected.value = false);
-  source.onopen = () => (connected.value = true);
+  source.onopen = () => {
+    if (!connected.value) reconnected.value++;
+    connected.value = true;
+  };
 }

@@ -1,13 +1,11 @@
 // A run's episodes as a table: sorted, filtered, searched, page by page.
 import { useState } from "preact/hooks";
 import { useData, type Detail, type EpisodeRow, type Listing, type Run } from "./data";
-import { aligned, Chip, count, Empty, exact, Head, money, Search, share, Shown, useAgain, worded } from "./parts";
+import { aligned, Chip, count, Empty, exact, Head, money, Search, share, Shown, useAgain, valued, worded } from "./parts";
 import { go, link, route } from "./route";
 
 const PAGE = 50;
 
-// A cell of a number; on a narrow screen one without a value is left out.
-const valued = (value: number | null | undefined) => (value === null || value === undefined ? "number none" : "number");
 const OPENED = ["finished", "playing"];
 const STATES = ["finished", "playing", "failed", "waiting"];
 

@@ -34,7 +34,7 @@ function Trail() {
   );
 }
 
-const THEMES = [["system", "as the system"], ["light", "light"], ["dark", "dark"]];
+const THEMES = [["system", "system"], ["light", "light"], ["dark", "dark"]];
 
 function Theme() {
   const [theme, set] = useState(() => {

@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Asked, Measured, Run } from "./data";
-import { order, runs, served } from "./data";
+import { connected, order, runs, served } from "./data";
 import { go, route } from "./route";
 
 export function count(value: number | null | undefined): string {
@@ -46,6 +46,11 @@ export function Chip({ state, note }: { state: string; note?: string }) {
   return <span class={`chip ${state.split(" ")[0]}`} title={note || undefined}>{state}</span>;
 }
 
+// A cell of a number; on a narrow screen one without a value is left out.
+export function valued(value: number | null | undefined): string {
+  return value === null || value === undefined ? "number none" : "number";
+}
+
 // A measure's name as words.
 export function worded(name: string): string {
   return name.replaceAll("_", " ");
@@ -67,7 +72,7 @@ export function ends(of: Measured): (number | null)[] {
 export function Mean({ of, text = aligned(ends(of)) }: { of: Measured; text?: (value: number | null) => string }) {
   return (
     <>
-      {text(of.mean)} <span class="quiet">{of.low === null || of.high === null ? `${of.n} episode` : `(${text(of.low)} to ${text(of.high)})`}</span>
+      {text(of.mean)} <span class="quiet">{of.low === null || of.high === null ? `${of.n} episode` : of.low === of.high ? "always" : `(${text(of.low)} to ${text(of.high)})`}</span>
     </>
   );
 }
@@ -111,6 +116,7 @@ export function Gone({ run }: { run: string }) {
 
 // What is asked for, or in a sentence why it is not there; the rest of the page goes on.
 export function Shown<T>({ asked, children }: { asked: Asked<T>; children: (data: T) => ComponentChildren }) {
+  if (asked.error && asked.data !== undefined) return <><p class="problem" role="alert">{asked.error}</p>{children(asked.data)}</>;
   if (asked.error) return <p class="problem" role="alert">{asked.error}</p>;
   if (asked.reading) return <p class="quiet" role="status">Reading for the first time: {asked.reading} …</p>;
   if (asked.data === undefined) return <p class="quiet" role="status">Loading …</p>;
@@ -121,7 +127,7 @@ export function Steering({ run }: { run: Run }) {
   const [problem, tell] = useState("");
   const [most, setMost] = useState("");
   const lives = Object.values(run.live);
-  if (!served || !lives.length || run.state === "stopping") return null;
+  if (!served || !connected.value || !lives.length || run.state === "stopping") return null;
   const give = (what: string, value?: number) => order(run.run, what, value).then(() => tell(""), (error) => tell(error.message));
   const paused = lives.every((one) => one.held);
   const limit = lives.map((one) => one.limit ?? one.most).find((one) => one);
@@ -223,7 +229,8 @@ export function useKeys(act: (key: string, shift: boolean) => boolean): void {
 export function Trace({ values }: { values: number[] }) {
   if (values.length < 2) return <span class="number">{exact(values[0])}</span>;
   const low = Math.min(...values);
-  const span = Math.max(...values) - low || 1;
+  const span = Math.max(...values) - low;
+  if (!span) return <span class="number">{exact(low)}</span>;
   const points = values.map((one, at) => `${(60 * at) / (values.length - 1)},${15 - (14 * (one - low)) / span}`).join(" ");
   return (
     <span class="trace">

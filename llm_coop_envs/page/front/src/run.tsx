@@ -1,7 +1,7 @@
 // One run: its answers first, then its episodes, and who plays it.
 import { useState } from "preact/hooks";
 import { Answers } from "./answers";
-import { keepNotes, runs, served, useData, type Detail, type Run } from "./data";
+import { keepNotes, runs, served, useData, type Detail, type Run, type Session } from "./data";
 import { EpisodeTable } from "./episodes";
 import { bytes, Chip, clock, count, Empty, Fact, Progress, share, Shown, Steering, useAgain, when } from "./parts";
 import { link } from "./route";
@@ -27,6 +27,7 @@ export function RunView({ name }: { name: string }) {
 }
 
 function Read({ held, run }: { held: Detail; run: Run }) {
+  const ended = held.sessions.reduce<Session | undefined>((last, one) => (!last || one.started > last.started ? one : last), undefined);
   return (
     <>
       <div class="heading">
@@ -45,6 +46,7 @@ function Read({ held, run }: { held: Detail; run: Run }) {
           {held.branch.run ? <a href={link(["run", held.branch.run])}>{held.branch.run}</a> : held.branch.of}.
         </p>
       )}
+      {ended?.why && run.state === "interrupted" && <p class="caveat">{ended.why[0].toUpperCase() + ended.why.slice(1)}.</p>}
       {held.mixed.map((one) => <p class="problem">{one}</p>)}
       <Notes run={run} />
       <Answers held={held} run={run} />

@@ -2,7 +2,7 @@
 import { Fragment } from "preact";
 import { useState } from "preact/hooks";
 import { ordered, runs, served, type Run } from "./data";
-import { Chip, clock, count, Empty, Head, money, Progress, Search, share, Steering, when } from "./parts";
+import { Chip, clock, count, Empty, Head, money, Progress, Search, share, Steering, valued, when } from "./parts";
 import { go, link, route } from "./route";
 
 export function Spent({ run }: { run: Run }) {
@@ -138,15 +138,15 @@ function Cells({ run, models }: { run: Run; models: boolean }) {
   return (
     <>
       <td data-name="Progress"><Progress run={run} /></td>
-      <td data-name="Left" class="number">{clock(run.left)}</td>
+      <td data-name="Left" class={valued(run.left)}>{clock(run.left)}</td>
       {models && (
         <>
-          <td data-name="Calls" class="number">{count(run.calls || null)}</td>
-          <td data-name="Tokens" class="number">{count(tokens(run) || null)}</td>
-          <td data-name="Cost" class="number"><Spent run={run} /></td>
-          <td data-name="Errors" class="number">{run.calls ? share(run.errors, run.calls) : "–"}</td>
-          <td data-name="Repaired" class="number">{share(run.rates.repaired, run.rates.asked)}</td>
-          <td data-name="Fallbacks" class={run.rates.asked && run.rates.fallbacks / run.rates.asked > 0.05 ? "number bad" : "number"}>{share(run.rates.fallbacks, run.rates.asked)}</td>
+          <td data-name="Calls" class={valued(run.calls || null)}>{count(run.calls || null)}</td>
+          <td data-name="Tokens" class={valued(tokens(run) || null)}>{count(tokens(run) || null)}</td>
+          <td data-name="Cost" class={valued(run.used.answers || null)}><Spent run={run} /></td>
+          <td data-name="Errors" class={valued(run.calls || null)}>{run.calls ? share(run.errors, run.calls) : "–"}</td>
+          <td data-name="Repaired" class={valued(run.rates.asked || null)}>{share(run.rates.repaired, run.rates.asked)}</td>
+          <td data-name="Fallbacks" class={run.rates.asked && run.rates.fallbacks / run.rates.asked > 0.05 ? "number bad" : valued(run.rates.asked || null)}>{share(run.rates.fallbacks, run.rates.asked)}</td>
         </>
       )}
       <td data-name="Begun" class="number">{when(run.started)}</td>

@@ -86,7 +86,7 @@ def test_a_difference_far_into_a_line_is_shown_there(tmp_path):
 
 
 def test_a_run_without_a_journal(tmp_path):
-    with pytest.raises(JournalError, match="holds no journal to replay"):
+    with pytest.raises(JournalError, match="holds no journal; give"):
         ReplayChat(tmp_path)
 
 

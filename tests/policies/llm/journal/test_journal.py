@@ -111,6 +111,7 @@ GROWTH = """
 from pathlib import Path
 from llm_coop_envs.policies.llm.chat import ChatReply, RequestKey, Usage
 from llm_coop_envs.policies.llm.journal import Answers
+from llm_coop_envs.util.fastjson import dumps
 
 def resident():
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
@@ -120,7 +121,7 @@ for number in range(22_000):
     if number == 2_000:
         before = resident()
     reply = ChatReply(f"{number} " * 300, Usage(1, 1), "stop", "m", 0.5)
-    answers.add(RequestKey(f"kbc/{number}", "player_1", number, "choose"), f"{number:064}", reply)
+    answers.add(RequestKey(f"kbc/{number}", "player_1", number, "choose"), f"{number:064}", dumps(reply.plain()))
 print(resident() - before)
 """
 

@@ -52,10 +52,25 @@ def test_a_harmless_change_changes_no_reading(change):
 
 
 @given(st.sampled_from(ANSWERS), st.sampled_from(sorted(CHANGES)), st.sampled_from(sorted(CHANGES)))
-# Of 118,880 pairs drawn at random, 27 changed a reading, such as capitals in Python code: the same pairs in every run.
-@settings(max_examples=300, derandomize=True)
+@settings(max_examples=300)
 def test_two_harmless_changes_change_no_reading(answer, first, second):
     assert read(answer, answer.text) == read(answer, CHANGES[second](CHANGES[first](answer.text)))
+
+
+# Those whose reading two changes changed once, among all pairs of all answers.
+CHANGED = re.compile(r"I choose 20\.\n|Option 1: 20|^\+0\.\d|print\(|\d(?: and)? (?:\d/\d|\u00bd)")
+
+
+@pytest.mark.parametrize("first", CHANGES)
+def test_no_two_harmless_changes_change_these(first):
+    changed = [
+        (second, answer.text)
+        for answer in ANSWERS
+        if CHANGED.search(answer.text)
+        for second in CHANGES
+        if read(answer, answer.text) != read(answer, CHANGES[second](CHANGES[first](answer.text)))
+    ]
+    assert changed == []
 
 
 @given(st.sampled_from(NUMBERED), st.integers(1, 88))
