@@ -285,11 +285,11 @@ def _level(
     scale = Scale(words=words)
     values = [arm.per_unit(values_of(arm.metrics, measure)) for arm in arms]
     shown = [_scaled(section, arm, measure, own, scale) for arm, own in zip(arms, values, strict=True)]
-    found = {
+    intervals = {
         arm.condition.title: mean_interval(own, section.range_of(measure, arm))
         for arm, own in zip(arms, values, strict=True)
     }
-    means = {title: mean for title, mean in found.items() if mean is not None}
+    means = {title: mean for title, mean in intervals.items() if mean is not None}
     low, high = (function(means, key=lambda title: means[title].mean) for function in (min, max))
     ends = [means[low].mean, means[high].mean]
     unit = scale.of_levels

@@ -160,8 +160,8 @@ def require_journal(folder: StrPath) -> list[Path]:
     files = journal_files(folder)
     if not files:
         path = Path(folder)
-        why = "does not exist" if not path.exists() else "holds no journal" if path.is_dir() else "is no folder"
-        raise JournalError(f"{path}: {why}; give the folder of a run that asked a model")
+        reason = "does not exist" if not path.exists() else "holds no journal" if path.is_dir() else "is no folder"
+        raise JournalError(f"{path}: {reason}; give the folder of a run that asked a model")
     return files
 
 
