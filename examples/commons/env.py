@@ -308,9 +308,7 @@ class CommonsEnv(ScenarioEnv):
             return []
         *_, last, _, game = self.history[-1]
         gains = zip(self.possible_agents, last, game, strict=False)
-        return [
-            (name, units) for name, units, k in gains if units is not None and (index is None or k == game[index])
-        ]
+        return [(name, units) for name, units, k in gains if units is not None and (index is None or k == game[index])]
 
     def _slots(self, index: int, common: dict[str, Any]) -> CommonsSlots:
         rules, present, pool = self.settings, set(self.present_in(self.round).tolist()), self._pool_of(index)
