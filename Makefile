@@ -140,10 +140,11 @@ lines:
 		| grep -zvE '^benchmarks/(speed|doc_pages)/' | xargs -0 cat | wc -l
 
 # What this checkout costs beside the last recorded commit, in turns; fails if something became slower. Keeps the record
-# and writes docs/performance.md. Half an hour; less: make speed GROUPS="steps import"
+# and writes docs/performance.md. Half an hour; less: make speed GROUPS="steps import" REPEATS=3
 GROUPS ?=
+REPEATS ?= 5
 speed: $(VENV)/.dev
-	$(BIN)/python -m llm_coop_envs.benchmarks.speed $(if $(GROUPS),--only $(GROUPS)); slower=$$?; \
+	$(BIN)/python -m llm_coop_envs.benchmarks.speed --repeats $(REPEATS) $(if $(GROUPS),--only $(GROUPS)); slower=$$?; \
 		$(BIN)/python -m llm_coop_envs.benchmarks.doc_pages.performance > docs/performance.md; exit $$slower
 
 # The archived sessions of Calvano et al. (2020), all of them, period by period.

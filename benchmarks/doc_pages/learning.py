@@ -118,7 +118,10 @@ def draw(path: Path) -> None:
 
 
 def record(folders: Sequence[Path]) -> None:
-    """Record trainings: their curves, and how their networks ended and answered deviations in runs."""
+    """Record trainings: their curves, and how their networks ended and answered deviations in runs.
+
+    Those of other seeds that were recorded before stay.
+    """
     from llm_coop_envs.baselines.deep.train import read_rows  # imports torch, which the page does not need
 
     runs = [folder for folder in folders if (folder / _EPISODES).is_file()]
@@ -130,24 +133,23 @@ def record(folders: Sequence[Path]) -> None:
             algorithms[condition.name] = find_networks(argument)[0].about["training"]["algo"]
         for row in pq.read_table(run / _EPISODES).to_pylist():
             answers[algorithms[row["condition"]], row["training_seed"]] = row
-    trainings = []
+    results = json.loads(RECORD.read_text(encoding="utf-8"))
+    trainings = {(training["algo"], training["seed"]): training for training in results["trainings"]}
     for folder in (folder for folder in folders if folder not in runs):
         manifest = TrainingFolder.open(folder).manifest
         gains: dict[int, list[float]] = {}
         for line in read_rows(folder / EVALUATIONS):
             gains.setdefault(int(line["step"]), []).append(float(line[_GAIN]))
-        row = answers[manifest["algo"], manifest["seed"]]
-        trainings.append(
-            {
-                "algo": manifest["algo"],
-                "seed": manifest["seed"],
-                "copies": manifest["copies"],
-                "processor_seconds": manifest["sessions"][-1].get("processor_seconds"),
-                "curve": [[step, round(fmean(values), 6)] for step, values in sorted(gains.items())],
-                **{name: row[name] for name in _MEASURES},
-            }
-        )
-    results = json.loads(RECORD.read_text(encoding="utf-8")) | {"trainings": trainings}
+        name = manifest["algo"], manifest["seed"]
+        trainings[name] = {
+            "algo": manifest["algo"],
+            "seed": manifest["seed"],
+            "copies": manifest["copies"],
+            "processor_seconds": manifest["sessions"][-1].get("processor_seconds"),
+            "curve": [[step, round(fmean(values), 6)] for step, values in sorted(gains.items())],
+            **{measure: answers[name][measure] for measure in _MEASURES},
+        }
+    results["trainings"] = [trainings[name] for name in sorted(trainings)]
     RECORD.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
 
 

@@ -36,7 +36,7 @@ from llm_coop_envs.runs.side_by_side import rare_garbage_collection
 SYSTEM = "You are one of several players. Read what is known so far and answer as you are asked. " * 8
 LINE = "Player {} said: 'I think most of us will go lower than {} this time, so I will as well.' "
 PARTS = ("own", "chain", "clients", "second", "several", "replay", "open")
-PACKAGES = ("llm-coop-envs", "aiohttp", "openai", "litellm", "orjson", "zstandard")
+PACKAGES = ("llm-coop-envs", "aiohttp", "uvloop", "openai", "litellm", "orjson", "zstandard")
 TARGETS = {
     "own_kbc_cpu_us": "150 at most",
     "own_kbc_json_cpu_us": "80 at most",
@@ -253,7 +253,8 @@ def memory(url: str, count: int) -> None:
 
 def open_requests(count: int = 10_000) -> dict[str, Any]:
     """Measure the memory of a process with `count` open requests, and their share of it."""
-    with server("--latency", "30") as url:
+    # Long enough for all of them to be sent before the first is answered.
+    with server("--latency", str(10 + count // 500)) as url:
         command = [sys.executable, "-m", __spec__.name, "--memory", url, "--count", str(count)]
         run = subprocess.run(command, capture_output=True, text=True, check=True)
     figures = json.loads(run.stdout.splitlines()[0])
