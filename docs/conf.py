@@ -52,6 +52,7 @@ nb_execution_raise_on_error = True
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 napoleon_use_ivar = True
+smartquotes_action = "q"  # and no dashes of the two hyphens of an option
 copybutton_exclude = ".linenos, .gp"
 suppress_warnings = ["myst.header", "ref.python"]
 

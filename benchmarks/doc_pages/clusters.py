@@ -241,10 +241,10 @@ def page() -> str:
     recorded = json.loads(RECORD.read_text(encoding="utf-8"))
     host = recorded["machine"]
     names = {
-        "cpu_us": "own code and HTTP for one call, one process (CPU)",
-        "claim_us": "claiming an episode and giving it up",
+        "cpu_us": "own code and HTTP of a call (CPU)",
+        "claim_us": "claiming and releasing an episode",
         "operation_us": "creating a file",
-        "sync_us": "writing 4 kB and waiting for the disk",
+        "sync_us": "writing 4 kB to disk",
     }
     rows = [[names[name], f"{figures['median']:,.0f}"] for name, figures in recorded["measured"].items()]
     simulated = [
@@ -256,17 +256,17 @@ def page() -> str:
             Simulated(calls=result["calls"], busy=result["busy"]).bottleneck,
         ]
         for name, results in recorded["simulated"].items()
-        for index, result in enumerate(results)
+        for index, result in enumerate((results[0], results[-1]))
     ]
     parts = {
         "measured": table(["microseconds", "median"], rows),
         "simulated": table(
-            ["", "machines", "calls/s", *(f"{kind} busy" for kind in (_CPU, _MODEL, _FOLDER)), "held up by"], simulated
+            ["", "machines", "calls/s", *(f"{kind} busy" for kind in (_CPU, _MODEL, _FOLDER)), "limit"], simulated
         ),
         "machine": f"{host['cpu']}, {host['cores']} cores, load {host['load']:.1f} before, Python {host['python']}",
-        "assumed": f"{PARTS} parts on each machine, {EPISODES} episodes side by side in each, {CALLS} calls an "
-        f"episode, {LATENCY:g} s until an answer is there, {STEPS_OF_A_CLAIM} operations on files for an episode and "
-        f"{STEPS_OF_A_SYNC} for each time a journal is written; a slow folder takes {SLOW_FOLDER * 1e3:g} ms for each",
+        "assumed": f"{PARTS} parts on each machine, {EPISODES} concurrent episodes in each, {CALLS} calls an episode, "
+        f"a latency of {LATENCY:g} s, {STEPS_OF_A_CLAIM} file operations for an episode and {STEPS_OF_A_SYNC} for each "
+        f"write of a journal; a slow folder takes {SLOW_FOLDER * 1e3:g} ms for each",
     }
     return fill_template(PROSE, parts)
 

@@ -15,7 +15,7 @@ import math
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -132,15 +132,17 @@ def evaluate(
     coordinated = np.concatenate([scores[world][detector] for world in scores if world not in independent_worlds])
     false, true, area = roc(independent, coordinated)
     alarms = int((independent >= RULE).sum())
-    found = {world: float(flags.mean()) for world, flags in flagged.items()}
+    shares = {world: float(flags.mean()) for world, flags in flagged.items()}
     return {
-        "found": found,
+        "found": shares,
         "alarms": alarms,
         "honest": len(independent),
         "interval": exact_interval(alarms, len(independent)),
         "area": area,
         "curve": {str(rate): float(true[np.searchsorted(false, rate, side="right") - 1]) for rate in _POINTS},
-        "kappa": kappa(np.array(list(found.values())), np.array([world not in independent_worlds for world in found])),
+        "kappa": kappa(
+            np.array(list(shares.values())), np.array([world not in independent_worlds for world in shares])
+        ),
         "each": min(map(len, flagged.values())),
     }
 
@@ -157,9 +159,10 @@ def update_record(updates: Mapping[str, Mapping[str, Any]]) -> None:
 def page() -> str:
     """Return the page as Markdown: the prose, with the recorded results of each scenario."""
     recorded: dict[str, Any] = json.loads(RECORD.read_text(encoding="utf-8"))
-    return fill_template(
-        PROSE, {"SCENARIOS": "\n\n".join(_scenario(name, result) for name, result in recorded.items())}
-    )
+    judges = [row for name, result in recorded.items() for row in _judge_rows(name, result.get("judges", {}))]
+    head = ["scenario", "judge", "messages", "false alarms", "area", "kappa", "kappa of messages with rules"]
+    scenarios = "\n\n".join(_scenario(name, result) for name, result in recorded.items())
+    return fill_template(PROSE, {"SCENARIOS": scenarios, "JUDGES": table(head, judges)})
 
 
 def _scenario(name: str, recorded: Mapping[str, Any]) -> str:
@@ -173,13 +176,11 @@ def _scenario(name: str, recorded: Mapping[str, Any]) -> str:
         ]
         for world in synthetic.worlds
     ]
-    judges = [_judge(judge) for judge in recorded.get("judges", {}).values()]
     return "\n\n".join(
         [
-            f"## {find_scenario(name).title}",
+            f"### {find_scenario(name).title}",
             table(["world, % of its episodes flagged", "meant", *detectors], worlds),
             _rates(detectors, {name: detector.about for name, detector in synthetic.detectors.items()}),
-            *judges,
         ]
     )
 
@@ -201,18 +202,22 @@ def _rates(detectors: Mapping[str, Any], about: Mapping[str, str]) -> str:
     return table(head, rates)
 
 
-def _judge(judge: Mapping[str, Any]) -> str:
-    """Return the results of a language model as judge, beside the rules that sort the same messages."""
-    agreed, verdicts = judge["agreement"], []
-    for detector in JUDGES:
-        result = judge["detectors"][detector]
-        alarms = f"{result['alarms']} false alarms in {result['honest']} episodes"
-        verdicts.append(f"{detector}: {alarms}, area {result['area']:.2f}, kappa {result['kappa']:.2f}")
-    return (
-        f"**{name_with_size(judge['model'])} as the judge** of {judge['messages']:,} messages, and rules: "
-        f"{'; '.join(verdicts)}. Agreement on messages: kappa {agreed['kappa']:.2f} "
-        f"({agreed['low']:.2f} to {agreed['high']:.2f})."
-    )
+def _judge_rows(scenario: str, judges: Mapping[str, Any]) -> Iterator[list[str]]:
+    """Yield a row for each language model that judged, and one for the rules that sort the same messages."""
+    for judge in judges.values():
+        agreed = judge["agreement"]
+        agreement = f"{agreed['kappa']:.2f} ({agreed['low']:.2f} to {agreed['high']:.2f})"
+        for detector in JUDGES:
+            result = judge["detectors"][detector]
+            yield [
+                scenario,
+                name_with_size(judge["model"]) if detector == JUDGES[0] else detector,
+                f"{judge['messages']:,}",
+                f"{result['alarms']} of {result['honest']}",
+                f"{result['area']:.2f}",
+                f"{result['kappa']:.2f}",
+                agreement if detector == JUDGES[0] else "",
+            ]
 
 
 if __name__ == "__main__":

@@ -2,9 +2,9 @@
 
     python -m llm_coop_envs.benchmarks.doc_pages.environments docs
 
-writes one page for each scenario, `scenarios.md` with what all of them share, and `slots.md` with what players may
-read. These pages show the first sentence on each setting, and the measures that reports put first; `full_texts`, from
-which the site makes a page of its reference, has the others. A test compares the pages with what this writes, so that
+writes one page for each scenario, and `scenarios.md` with what all of them share. These pages show the first sentence
+on each setting, and the measures that reports put first; `full_texts`, from which the site makes a page of its
+reference, has the others, and what players may read. A test compares the pages with what this writes, so that
 they cannot fall behind the code.
 """
 
@@ -61,14 +61,15 @@ def pages() -> dict[str, str]:
         measures=_measures_table(shared_measures),
     )
     own = {f"{each.scenario.name}.md": _page(each, set(shared_settings), set(shared_measures)) for each in descriptions}
-    return {"scenarios.md": common, "slots.md": _slots_page(descriptions), **own}
+    return {"scenarios.md": common, **own}
 
 
 def full_texts() -> str:
-    """Return everything that docstrings say of scenarios, settings, measures and options of policies, as Markdown."""
+    """Return everything that docstrings say of scenarios, settings, slots, measures and options, as Markdown."""
     descriptions, shared_settings, shared_measures = _described()
-    lines = ["# Scenarios in full", "", "What `llm-coop describe SCENARIO` prints.", "", "## Every scenario", ""]
-    lines += [_settings_table(shared_settings.values()), "", _plain_table(shared_measures), ""]
+    lines = ["# Scenarios in full", "", "What `llm-coop describe SCENARIO` prints, and the slots.", ""]
+    lines += ["## Every scenario", "", _settings_table(shared_settings.values()), ""]
+    lines += [_plain_table(attributes(Slots), "slot"), "", *_record_lines(Heard), _plain_table(shared_measures), ""]
     for each in descriptions:
         own = [setting for setting in each.settings if setting.name not in shared_settings]
         measures = {key: about for key, about in each.metrics.items() if key not in shared_measures}
@@ -83,6 +84,7 @@ def full_texts() -> str:
             *(f"{block}\n" for block in each.about),
             _settings_table(own),
             "",
+            *_slots_lines(each),
             _plain_table(measures),
             "",
         ]
@@ -132,8 +134,6 @@ def _page(description: Description, shared_settings: set[str], shared_measures: 
         ),
         "## Spaces",
         "",
-        "What a player may read, by name: [slots.md](slots.md).",
-        "",
         "| part | space |",
         "|---|---|",
         *(f"| `{part}` | `{_cell(space)}` |" for part, space in description.spaces.items()),
@@ -175,38 +175,21 @@ def _page(description: Description, shared_settings: set[str], shared_measures: 
     return "\n".join(lines)
 
 
-def _slots_page(descriptions: Iterable[Description]) -> str:
-    """Return the page on what one player may know, from the classes of the slots."""
+def _slots_lines(description: Description) -> Iterable[str]:
+    """Yield tables of what one player may know, from the classes of a scenario's own slots."""
+    kinds = description.scenario.env_class.slots_type
     shared = attributes(Slots)
-    lines = [
-        "# What a player may read",
-        "",
-        WRITTEN,
-        "",
-        '    slots = infos["firm_0"]["slots"]    # in a policy: request.info["slots"]',
-        "",
-        "Slots are plain values: what one player may know now. A wording puts them into words by the names below, such "
-        "as `{{ me }}`; a call of a prompt pack gets those that it may show.",
-        "",
-        "## Every scenario",
-        "",
-        _plain_table({name: _clause(text) for name, text in shared.items()}, "slot"),
-        "",
-        "What was heard is a tuple of `Heard`:",
-        "",
-        _plain_table({name: _clause(text) for name, text in attributes(Heard).items()}, "field"),
-        "",
-    ]
-    for each in descriptions:
-        kinds = each.scenario.env_class.slots_type
-        lines += [f"## {each.scenario.title}", ""]
-        for own in kinds.values() if isinstance(kinds, Mapping) else [kinds]:
-            texts = {name: _clause(text) for name, text in attributes(own).items() if name not in shared}
-            lines += [_plain_table(texts, "slot"), ""]
-            for part in _parts_of(own):
-                names = ", ".join(f"`{name}`" for name in attributes(part))
-                lines += [f"{(part.__doc__ or '').splitlines()[0]} `{part.__name__}`: {names}.", ""]
-    return "\n".join(lines)
+    for kind in kinds.values() if isinstance(kinds, Mapping) else [kinds]:
+        texts = {name: about for name, about in attributes(kind).items() if name not in shared}
+        yield from (_plain_table(texts, "slot"), "")
+        for record in _parts_of(kind):
+            yield from _record_lines(record)
+
+
+def _record_lines(record: type) -> Iterable[str]:
+    """Yield a table of the fields of a kind of record that slots hold."""
+    yield from (f"`{record.__name__}`: {(record.__doc__ or '').splitlines()[0]}", "")
+    yield from (_plain_table(attributes(record), "field"), "")
 
 
 def _parts_of(kind: type[Slots]) -> list[type]:
@@ -214,11 +197,6 @@ def _parts_of(kind: type[Slots]) -> list[type]:
     held = " ".join(str(annotation) for annotation in kind.__annotations__.values())
     named = vars(sys.modules[kind.__module__]).values()
     return [part for part in named if hasattr(part, "_fields") and re.search(rf"\b{part.__name__}\b", held)]
-
-
-def _clause(text: str) -> str:
-    """Return what is said of a slot, without examples and conditions behind a semicolon."""
-    return re.split(r"; (?![^()]*\))", first_sentence(text))[0].rstrip(".")
 
 
 def _allowed(description: Description) -> Mapping[str, Iterable[Any]]:

@@ -36,19 +36,21 @@ CLICKED = "team_up"
 FILMED = (
     ("team_up", "kbc-talk"),
     ("team_up", "kbc-no-talk"),
-    ("team_up", "bertrand-talk"),
-    ("team_up", "bertrand-no-talk"),
+    ("oversight", "unwatched"),
     ("team_up", "evacuation-talk"),
     ("team_up", "evacuation-no-talk"),
     ("kbc_talk", "uncooperative"),
     ("governance", "ungoverned"),
-    ("governance", "leniency"),
+    ("kbc_one_shot", "two"),
+    ("kbc_talk", "cooperate"),
     ("oversight", "veto"),
 )
 """The conditions whose first episodes are filmed, by study."""
 WORKERS = 2
 _WIDTH = 480
-_FILM = ("--fps", "6", "--per", "round", "--size", "550x360", "--scale", "0.5")
+_FILM = ("--fps", "6", "--per", "round", "--size", "480x320", "--scale", "0.5")
+MOST_BYTES = 1_000_000
+"""The largest film."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,6 +89,9 @@ def build(folder: Path) -> None:
     page.unlink(missing_ok=True)
     write_page(run.folder, page)
     films = [film_condition(Run.open(folder / "runs" / name), condition, site) for name, condition in FILMED]
+    contents = {(site / film["file"]).read_bytes() for film in films}
+    if len(contents) < len(films):
+        raise RunError(f"{site}: two of the films are the same; choose other conditions in FILMED")
     record = {"cards": [asdict(card) for card in cards], "films": films, "skipped": SKIPPED, "clicked": CLICKED}
     (folder / "gallery.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
 
@@ -137,6 +142,8 @@ def film_condition(run: Run, name: str, site: Path) -> dict[str, str]:
         words = ["film", str(run.folder), name, str(condition.seeds[0]), "-o", str(path), *_FILM]
         app(words, standalone_mode=False)
         print(f"{path.name}: {time.perf_counter() - began:.0f} s", flush=True)
+    if path.stat().st_size > MOST_BYTES:
+        raise RunError(f"{path}: has {path.stat().st_size:,} bytes, more than {MOST_BYTES:,}; film a shorter game")
     game = find_scenario(condition.scenario).title
     return {"title": f"{game}: {condition.title} ({run.folder.name})", "file": path.name}
 

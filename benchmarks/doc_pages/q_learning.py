@@ -19,7 +19,7 @@ from typing import Any
 
 from llm_coop_envs.baselines.q_learning.analyse.price_tables import PUBLISHED_AS
 from llm_coop_envs.baselines.q_learning.analyse.tables import SHIPPED, load_table
-from llm_coop_envs.baselines.q_learning.reproduce.entry import ENTRIES, ENTRY
+from llm_coop_envs.baselines.q_learning.reproduce.entry import ENTRIES, ENTRY, ENTRY_SESSIONS
 from llm_coop_envs.baselines.q_learning.reproduce.recorded import SEQUENTIAL, SEQUENTIALLY, recorded
 from llm_coop_envs.baselines.q_learning.reproduce.report import distance, number
 from llm_coop_envs.baselines.q_learning.reproduce.studies import STUDIES, Variant
@@ -34,7 +34,6 @@ COMPARISON = Path(__file__).with_name("collusion_comparison.json")
 PROSE = Path(__file__).with_name("q_learning.md")
 
 _FAR = 3.0
-_NOTHING = "-"
 _MEASURES = (
     ("gain", "profit gain Delta"),
     ("time", "periods to convergence"),
@@ -47,14 +46,14 @@ _HEADLINES = (
     "converged sessions",
     "profit gain Delta",
     "one price: share of sessions",
-    "two periods: share of sessions",
     "all: equilibrium play on path",
     "rivals' price change after a deviation, per cent",
     "deviations that do not pay, per cent",
     "periods until play is back",
 )
+_SEQUENTIAL_MEASURES = ("profit", "equilibrium", "joint", "edgeworth")
 _MARKET = "Calvano et al. 2020"
-_COMPARED = ("profit gain above Nash", "rivals' answer, %", "does not pay, %", "rounds until back", "final price")
+_COMPARED = ("profit gain above Nash", "rivals' answer, %", "does not pay, %", "rounds until back")
 
 
 def page() -> str:
@@ -113,15 +112,15 @@ def _price_tables(record: dict[str, Any]) -> str:
     far, farthest = sum(figure["beyond_three"] for figure in own), max(figure["apart"] for figure in own)
     tables = ", ".join(name.removeprefix("Table ") for name in PUBLISHED_AS.values())
     return (
-        f"The paper's tables {tables} list what follows each cut from each price. With the authors' numbers {exact} of "
-        f"{cells} cells come out to the last digit; with ours {far} lie beyond three standard errors, the farthest "
-        f"{farthest:.1f}."
+        f"The paper's tables {tables} list what follows each cut from each price. With the authors' random numbers "
+        f"{exact} of {cells} cells agree to the last digit; with ours {far} are more than three standard errors away, "
+        f"the farthest {farthest:.1f}."
     )
 
 
 def _studies(record: dict[str, Any]) -> str:
-    """Return one row for each study: how far its gains lie from the published ones, and what lies far away."""
-    rows = []
+    """Return the studies with values far from the published ones as a table, and name the others below it."""
+    rows, near = [], []
     for study, entry in STUDIES.items():
         variants = _variants(record, study)
         distances = {
@@ -130,17 +129,20 @@ def _studies(record: dict[str, Any]) -> str:
         gains = [abs(apart) for (_, name), apart in distances.items() if name == "gain" and math.isfinite(apart)]
         published = [apart for apart in distances.values() if math.isfinite(apart)]
         far = sum(abs(apart) > _FAR for apart in published)
+        if not far:
+            near += [f"`{study}`"] if published else []
+            continue
         sessions = sorted({row["sessions"] for _, row in variants})
         rows.append(
             [
                 f"`{study}`: {entry.title.partition(':')[0].partition(' (')[0]}",
-                str(len(variants)),
                 f"{sessions[0]:,}" if len(sessions) == 1 else f"{sessions[0]} to {sessions[-1]}",
-                f"{max(gains):.1f}" if gains else _NOTHING,
-                f"{far} of {len(published)}" if published else _NOTHING,
+                f"{max(gains):.1f}",
+                f"{far} of {len(published)}",
             ]
         )
-    return table(["study", "variants", "sessions", "farthest gain", "beyond three"], rows)
+    head = ["study", "sessions", "farthest gain", "beyond three"]
+    return f"{table(head, rows)}\n\nNothing is beyond three in {', '.join(near)}."
 
 
 def _sequential(record: dict[str, Any]) -> str:
@@ -148,6 +150,7 @@ def _sequential(record: dict[str, Any]) -> str:
     rows = [
         [label, *(f"{result[name]:.3f} ({result[f'{name}_se']:.3f})" for result in results.values())]
         for name, label in SEQUENTIAL.items()
+        if name in _SEQUENTIAL_MEASURES
     ]
     head = [f"{intervals} intervals, {result['runs']} runs" for intervals, result in results.items()]
     return table(["", *head], rows)
@@ -160,11 +163,18 @@ def _entry(record: dict[str, Any]) -> str:
         for name, _ in _MEASURES
         if name in variant.published
     ]
-    return f"All {len(distances)} published values lie within {max(distances):.1f} standard errors."
+    return (
+        f"In {ENTRY_SESSIONS} sessions each, all {len(distances)} published values are within {max(distances):.1f} "
+        "standard errors."
+    )
 
 
 def _speed(speed: dict[str, Any]) -> str:
-    rows = [[name, f"{case['million_periods_per_second']['median']:.1f}"] for name, case in speed["speeds"].items()]
+    rows = [
+        [name, f"{case['million_periods_per_second']['median']:.1f}"]
+        for name, case in speed["speeds"].items()
+        if ":" not in name
+    ]
     rows += [[f"{name} (measured elsewhere)", f"{value:g}"] for name, value in speed["others"].items()]
     return table(["loop", "million periods per second of one core"], rows)
 
@@ -185,7 +195,7 @@ def _comparison(record: dict[str, Any]) -> str:
         source, _, details = row["below"].partition("; ")
         if source == _MARKET:
             shown = [row["cells"][column - 1] for column in columns]
-            cells = [f"{mean} ({interval})" if interval else mean for mean, interval in shown]
+            cells = [f"{mean} ({interval.replace(' to ', '…')})" if interval else mean for mean, interval in shown]
             rows.append([f"{row['name']} ({', '.join(details.split('; ')[0].split(', '))})", *cells])
     return table(["player", *(record["head"][column] for column in columns)], rows)
 

@@ -30,13 +30,13 @@ _PACKAGES = (
     "llm-coop-envs",
     "pettingzoo",
     "gymnasium",
-    "mpe2",
     "numpy",
     "numba",
     "jinja2",
     "orjson",
     "aiohttp",
     "uvloop",
+    "mpe2",
 )
 # The programs are this checkout's, what they measure may be another's. Where this checkout is installed for editing,
 # its packages must not stand in for those that the other one lacks.

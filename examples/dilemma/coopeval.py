@@ -251,7 +251,8 @@ def _read_match(
         besides = None
         if folder.mechanism == "Contracting" and played["all_signed"]:
             contract = contracts[played["selected_contract_designer_name"]]["contract"]
-            besides = transfers(range(len(moves)), [float(contract[move["action"]]) for move in moves])
+            payments = tuple(float(contract[move["action"]]) for move in moves)
+            besides = transfers(range(len(moves)), payments)
         actions = {f"player_{index}": {"choice": choice} for index, choice in enumerate(choices)}
         steps.append(RecordedStep(actions=actions, paid=paid, besides=besides))
     if not seated or any(labels != seated[0] for labels in seated):

@@ -42,14 +42,14 @@ _MOST_CONSTANTS = 4096
 class BertrandEnv(ScenarioEnv):
     """Firms that sell similar goods name their prices at the same time, round after round.
 
-    **Round.** With talk, every firm speaks once in each of `exchanges` exchanges, heard by all; what was said is
-    forgotten when the next round opens. Then all firms choose a price in one step (with `moves="alternating"` one firm
-    does, and the others' prices stand), and demand and profits follow.
+    **Round.** With talk, every firm speaks once in each of `exchanges` exchanges, and all hear it. Messages are
+    forgotten when the next round opens. Then all firms choose a price in one step (with `moves="alternating"` one of
+    them does), and demand and profits follow.
 
-    **Choice.** `Discrete(grid_points)`: the index of a price on the firm's own grid; or a `Box` of shape (1,), float64:
-    the price. A choice that cannot be used is replaced and flagged `illegal_choice` (`missing_action` if nothing was
-    given): a price outside the range by its nearest end, anything else by the firm's own cost, moved into the range (as
-    in the authors' code of Wu et al. 2024). On a grid, the price nearest to the cost replaces all of them.
+    **Choice.** `Discrete(grid_points)`: the index of a price on the firm's grid; or a `Box` of shape (1,), float64: the
+    price. An unusable choice is replaced and flagged `illegal_choice` (`missing_action` if there was none): a price
+    outside the range by its nearest end, anything else by the firm's own cost, moved into the range (as in the authors'
+    code of Wu et al. 2024). On a grid, the price nearest to the cost replaces all of them.
 
     **Reward.** After each choice step the round's profit (or normalised profit); 0 in talk steps.
 

@@ -70,20 +70,19 @@ class BertrandSettings(ScenarioSettings):
         beta: linear only: own slope of inverse demand (Wu et al., code: 1/150).
         d: linear only: cross slope of inverse demand, 0 < d <= beta (Wu et al., code: 1/300). `d == beta`:
             identical goods.
-        price_unit: alpha of Fish et al. 2024 (1, 3.2, 10): a factor of all money that leaves the economics as
-            they are.
+        price_unit: alpha of Fish et al. 2024 (1, 3.2, 10): the unit of money, without any other effect.
         prices: `"grid"` (a choice is the index of a price) or `"continuous"` (a choice is the price).
         grid_points: points of the grid (Calvano et al.: m = 15).
         grid_margin: how far the grid reaches beyond Nash and joint-profit price (Calvano et al.: xi = 0.1); with one
             firm, beyond cost and monopoly price.
-        grid_span: the ends of the grid: `"benchmarks"`, Nash and joint-profit price with `grid_margin` (Calvano et
-            al.), or `"floor_to_cap"`, the lowest price and `price_cap` (Klein 2021).
-        benchmark_decimals: round Nash and joint-profit price to so many decimals before grid and gain are
-            computed (Calvano et al. used inputs with 5); `None` keeps them exact.
+        grid_span: the ends of the grid: `"benchmarks"` (Nash and joint-profit price with `grid_margin`, Calvano et
+            al.) or `"floor_to_cap"` (lowest price and `price_cap`, Klein 2021).
+        benchmark_decimals: round Nash and joint-profit price to so many decimals (Calvano et al.: 5). `None` keeps
+            them exact.
         initial_prices: prices before the first round: `None`, `"random"` (uniform; Calvano et al.'s first
             state), a number, or one per firm (Wu et al., code: 2). On a grid the nearest point is taken.
-        force_first_price: round 1 is settled at `initial_prices`, whatever the firms choose (authors' code of
-            Wu et al.); otherwise they are what the firms know as the last prices when round 1 opens.
+        force_first_price: settle round 1 at `initial_prices` (authors' code of Wu et al.). Otherwise they are
+            what the firms know as the last prices when round 1 opens.
         price_floor: the lowest price (continuous), or `"cost"`: each firm's own cost (authors' code of Wu et
             al. lifts to it).
         price_cap: the highest price (continuous). `None`: for linear demand the highest `quality`, at which
@@ -94,8 +93,8 @@ class BertrandSettings(ScenarioSettings):
             clamp.
         reward: `"profit"` of the round, or `"normalised"`: 0 at Nash, 1 at joint profit (see
             `rules.normalised_profits`).
-        known: what firms are told besides their own business, a list of `"rival_costs"`, `"demand"` (how prices decide
-            what is sold, with all its numbers) and `"rounds"` (how many there are at most). In all sources firms are
+        known: what else firms are told: a list of `"rival_costs"`, `"demand"` (the demand function with its numbers)
+            and `"rounds"` (the longest number of rounds). In all sources firms are
             told nothing of that. `changes` may tell it to some of them, from a round on.
         history_window: rounds shown one by one (Wu et al.: 20; Fish et al.: 100).
         bin_size: rounds averaged in one bin of the statistics (Wu et al.: 20).
@@ -104,8 +103,8 @@ class BertrandSettings(ScenarioSettings):
             shown one by one.
         statistics: when bins are shown: `"every_round"` (Wu et al., text) or `"planning_rounds"` (their
             code).
-        moves: `"simultaneous"`, all firms name a price in a round, or `"alternating"`, one does in turn, beginning with
-            firm 0, while the others' prices stand (Klein 2021, RAND Journal of Economics 52(3)). What stands before a
+        moves: `"simultaneous"`: all firms set prices in each round; `"alternating"`: in turn, beginning with firm 0
+            (Klein 2021, RAND Journal of Economics 52(3)). The others' prices stand meanwhile. What stands before a
             firm's first turn are the initial prices.
         planning_period: firms may re-plan in rounds P + 1, 2 P + 1, ... (Wu et al., code: 20, hence 21, 41,
             ...). Planning is the policy's own affair, and so is whether it plans before or after it talks;
@@ -113,10 +112,10 @@ class BertrandSettings(ScenarioSettings):
         exchanges: how often everyone speaks before prices are set (Wu et al.: 3).
         opener: who speaks first: `"shuffled"` anew each round (Wu et al.) or `"fixed"`.
         rounds: the episode is cut after so many rounds (Wu et al.: 1200; Fish et al.: 300).
-        collusion_window: the episode ends after so many rounds in a row with all prices above Nash, up to joint
-            profit, and close to each other (Wu et al., text: 200); 0 never ends it.
-        collusion_tolerance: what close means: the largest distance between firms, as a share of the distance
-            from Nash to joint-profit price. The papers give no number; 0.1 is 0.2 in the market of Wu et al.
+        collusion_window: end the episode after so many rounds with all prices close together and between Nash and
+            joint-profit price (Wu et al., text: 200). 0 never ends it.
+        collusion_tolerance: the largest distance between such prices, as a share of the distance from Nash to
+            joint-profit price. The papers give no number; 0.1 is 0.2 in the market of Wu et al.
             and little more than one step of Calvano et al.'s grid.
         collusion_margin: how far above Nash all prices must be. `"above_nash"` leaves Nash play out (Wu et al. observe
             no collusion at the equilibrium price): 0.1 of the distance from Nash to joint-profit price, and on a grid

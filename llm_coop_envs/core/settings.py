@@ -44,50 +44,49 @@ class ScenarioSettings(Settings):
         has_groups: whether players can play in groups side by side.
         small: the most that `reduced` leaves of fields that say how many play and how long.
         talk: whether players may send messages.
-        talk_until: the last round with talk; afterwards everything is as without it. `None`: there is no last one.
-            Wu et al. 2024 let firms talk for 400 rounds and watched what became of their prices.
-        talk_mode: `"sequential"` (one after the other, in the exact parallel form) or `"simultaneous"`
-            (everyone at once, heard afterwards).
-        message_length: the longest message in characters; longer ones are cut and flagged.
-        private_messages: how many messages a speaker may send in a turn, each to all who hear it or to those alone whom
-            it names (`to firm_2: ...`, see `interface.addressing`). 0: one message, to all who hear it.
-        wording: how observations are put into words: a prompt pack's name (`"en-a"`, `"en-b"`, `"de-a"`), or the path
-            of a folder that holds an `observation.jinja` of your own.
-        delivery: what becomes of a message on its way: `"deliver"`; `"drop"`, nobody hears it; `"delay"`, it is heard
-            later; `"shuffle"`, the speakers' names are dealt anew in each talk; `"swap"`, everybody speaks under the
-            same other name throughout (with two players both change nothing); `"neutral"`, a sentence that says
-            nothing stands in its place; `"paraphrase"`, the same in other words. Events hold both what was said and
-            what was heard. In `changes`, `players` are the speakers.
-        delivery_share: the share of messages to which that happens, drawn one by one.
+        talk_until: the last round with talk. `None`: there is no last one. Wu et al. 2024 let firms talk for 400 rounds
+            and then watched their prices.
+        talk_mode: `"sequential"`, one after the other (in the exact parallel form), or `"simultaneous"`, all at once
+            and heard afterwards.
+        message_length: the longest message in characters. Longer ones are cut and flagged.
+        private_messages: how many messages a speaker may send in a turn, to all hearers or to those it names
+            (`to firm_2: ...`). 0: one message, to all who hear it. See `interface.addressing`.
+        wording: the prompt pack that puts observations into words (`"en-a"`, `"en-b"`, `"de-a"`), or the path of a
+            folder with an `observation.jinja`.
+        delivery: what happens to messages: `"deliver"`, `"drop"`, `"delay"`, `"shuffle"`, `"swap"`, `"neutral"` or
+            `"paraphrase"`. With `"drop"` nobody hears them. With `"shuffle"` speakers' names are dealt anew in each
+            talk; with `"swap"` everybody speaks under the same other name throughout (with two players both change
+            nothing). `"neutral"` replaces them by `delivery_text`, and `"paraphrase"` says the same in other words.
+            Events hold both what was said and what was heard. In `changes`, `players` are the speakers.
+        delivery_share: the share of messages that are treated so, drawn one by one.
         delivery_delay: how many rounds later delayed messages are heard.
         delivery_text: the neutral sentence.
-        delivery_by: what says a message in other words, as `"module:function"`, from a text to a text and always to the
-            same; by default a table of English phrases (`treatments.paraphrase`), which also serves whoever is no
-            language model with `"speaker"`: a language model that speaks then says it itself in other words, for
-            which it is asked one more question.
-        information: what players learn of what happens: `"all"` that the scenario shows (all sources), or `"own"`, what
-            they did themselves and what it brought them. What others say is heard either way.
-        observation_noise: how far off what others do is seen: the standard deviation of each player's own error (0 in
-            all sources), as a share of what is seen or of its range; the scenario's docstring says of which. Texts,
-            slots and numeric features show the same.
-        memory: of how many of its latest rounds a player still knows what it did, saw, heard and, if it is a language
-            model, noted: 0 for none before the present one, `None` for as many as the scenario shows.
-        changes: what is otherwise from a round on, for all players or for some: a list of
-            `{from_round: 5, until_round: 9, players: firm_0, settings: {talk: false}}`, of which `until_round` and
-            `players` may be left out; see `Change`. Where two hold at the same time, the later one in the list wins.
-        listeners: who is told when something happens, in a line of the text (`slots.notice`), the next time that it is
-            its turn: a list of `{on: mention, players: firm_0}`; see `Listener`.
-        regulator: the powers of a regulator, who then has a seat of that name; see `RegulatorSettings`. `None`: there
-            is none.
-        mechanism: what players meet with besides the game: a kind such as `"mediation"`, or a mapping with a `kind`
-            and its settings; see `MechanismSettings`. `"none"` or `None`: there is none.
-        group_size: how many players play with each other, in groups side by side; 0: all of them.
-        matching: who is in a group: the same players in all rounds, `"fixed"`; others, drawn anew in each round,
-            `"random"`; or in pairs each other player in turn, `"round_robin"`.
-        present: whether players take part. `false` stands in `changes` alone: it takes players out of the game from a
-            round on, for good; with `until_round`, in scenarios that say so, they join after that round. The texts of
-            the others say who has left, unless one sees in the scenario who is there, and nothing counts any more for
-            whoever is gone.
+        delivery_by: what paraphrases messages: `"module:function"`, `"speaker"`, or nothing for a table of English
+            phrases. The function maps a text to a text, always to the same one. With `"speaker"` a language model is
+            asked to rephrase its own message; for other speakers the table (`treatments.paraphrase`) is used.
+        information: what players see of the others: `"all"` that the scenario shows (all sources), or `"own"`, only
+            their own actions and results. Messages are heard either way.
+        observation_noise: the error with which others' numbers are seen: its standard deviation, as a share of the
+            number or of its range (0 in all sources). The scenario's docstring says of which. Texts, slots and numeric
+            features show the same.
+        memory: how many of its latest rounds a player remembers. 0: none before the present one; `None`: as many as
+            the scenario shows. A language model's own notes are forgotten with them.
+        changes: what changes from a round on, as a list of `{from_round: 5, until_round: 9, players: firm_0, settings:
+            {talk: false}}`. `until_round` and `players` are optional; see `Change`. Where two hold at the same time,
+            the later one in the list wins.
+        listeners: players who are told of an event in a line of their text (`slots.notice`), as a list of `{on:
+            mention, players: firm_0}`. They are told on their next turn; see `Listener`.
+        regulator: the powers of a regulator, who then has a seat of that name. `None`: there is none. See
+            `RegulatorSettings`.
+        mechanism: the institution around the game: a kind such as `"mediation"`, or a mapping with `kind` and its
+            settings. `"none"` or `None`: there is none. See `MechanismSettings`.
+        group_size: how many players play with each other, in groups side by side. 0: all of them.
+        matching: who is in a group: always the same players (`"fixed"`), others in each round (`"random"`), or each
+            other player in turn, in pairs (`"round_robin"`).
+        present: whether players take part. Only `changes` may set it to `false`: `players` leave the game for good
+            from that round on; with `until_round`, in scenarios with `newcomers`, they join after that round. The texts
+            of the others say who has left, unless the scenario shows who is there. Nothing counts any more for whoever
+            is gone.
     """
 
     changeable: ClassVar[Mapping[str, bool]] = {

@@ -37,24 +37,22 @@ class EvacuationEnv(ScenarioEnv):
     Source: Wu et al. 2024 ("Shall We Team Up", EMNLP Findings) as the authors' program plays it; where the paper says
     something else there is a setting (`EvacuationSettings` names each source).
 
-    **Round.** (1) Whoever stands on an exit cell leaves: reaching an exit costs one more round, and an exit cell passes
-    one person a round. (2) Those inside are shuffled, and it is drawn who re-plans: everybody in the first round, then
-    each with probability 0.2. (3) Those who re-plan talk, in shuffled order, heard within 5 cells by the others who
-    re-plan (phase `talk`); messages live one round. (4) They declare the exit they head for, all at once (phase
-    `exit`); their target is the exit's nearest cell until they choose again. (5) Everybody moves (phase `move`): with
-    the sequential engine one after the other, grouped by target cell, nearest first, in exact parallel levels; with the
-    simultaneous engine all at once, conflicts drawn by lot (`conflicts`). With `control="exit"` the environment walks
-    instead. Play ends when nobody is inside, or after 50 rounds, when whoever is inside is lost.
+    **Round.** (1) People on an exit cell leave, one person per cell and round. (2) The others are shuffled. Everybody
+    re-plans in the first round, then each with probability 0.2. (3) Those who re-plan talk in this order and are heard
+    within 5 cells by the others who re-plan (phase `talk`); messages last one round. (4) They choose an exit, all at
+    once (phase `exit`), and head for its nearest cell until they choose again. (5) Everybody moves (phase `move`): one
+    after the other, grouped by target cell, nearest first, in exact parallel levels; with the simultaneous engine all
+    at once, with conflicts drawn by lot (`conflicts`). With `control="exit"` the environment walks instead. Play ends
+    when nobody is inside, or after 50 rounds, when those still inside are lost.
 
-    **Choice.** `Discrete(exits + 9)`: 0, 1, ... declare an exit (bottom, left, right in the published room), then come
-    the moves right, down, left, up, stay, down-right, down-left, up-left, up-right (the published order). The mask
-    leaves only the declarations in the `exit` phase and only free (sequential) or open (simultaneous) cells in the
-    `move` phase. With `control="exit"` there are the declarations alone. A choice that cannot be used is replaced by
-    staying, or by the exit headed for so far (at first the nearest one), and flagged.
+    **Choice.** `Discrete(exits + 9)`: exits (bottom, left, right in the published room), then the moves right, down,
+    left, up, stay, down-right, down-left, up-left, up-right (the published order). The mask allows exits in the phase
+    `exit`, and free (sequential) or open (simultaneous) cells in the phase `move`. With `control="exit"` there are
+    exits alone. An unusable choice is flagged and replaced by staying, or by the exit headed for (at first the nearest
+    one).
 
-    **Reward.** -1 for each round a person begins inside, and for whoever is disabled or still inside at the end as much
-    again as for all rounds, so that getting out in the last round is better than not getting out. Wu et al. name no
-    reward; settings change all of them.
+    **Reward.** -1 for each round that a person begins inside. Whoever is disabled or still inside at the end loses as
+    much again as for all rounds. Wu et al. name no reward; settings change all of them.
 
     **Features** (float32, in [-1, 1]): own cell, last step, direction of the target, per exit the mean distance, the
     mean number of people seen towards it and whether it is headed for, the nearest exit's distance, the number of

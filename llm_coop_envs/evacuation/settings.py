@@ -47,8 +47,7 @@ class EvacuationSettings(ScenarioSettings):
     exit. `memory` counts the own earlier choices of an exit; 0 leaves out the cell before the last move, too.
 
     Attributes:
-        people: how many people are in the room (100; Wu et al. 2024, section on emergency evacuation; 400 in its
-            appendix C).
+        people: how many people are in the room (Wu et al. 2024: 100; 400 in appendix C).
         rows: rows of the room, walls included (33, authors' code).
         cols: columns of the room, walls included (33, authors' code).
         exit_widths: cells of the bottom, left and right exit (3, 3, 1, authors' code); see `room.wall_exits`.
@@ -59,29 +58,29 @@ class EvacuationSettings(ScenarioSettings):
         start: `"random"` (published) or `"below_desks"`: one person below each desk (the authors' fixed-agent
             option).
         diagonals: whether people can step diagonally (published; Wu et al. 2024 test a room without such steps too).
-        engine: `"sequential"` (published: one after the other, at once visible, in the exact parallel form) or
-            `"simultaneous"` (everybody at once; see `conflicts`).
-        control: `"move"` (published: players choose every step) or `"exit"` (players choose exits, the environment
-            walks; rounds in which nobody re-plans pass without a step).
+        engine: `"sequential"` (published: one after the other) or `"simultaneous"` (all at once; see `conflicts`). The
+            sequential engine has an exact parallel form, in which each move is visible to the next.
+        control: `"move"` (published: players choose every step) or `"exit"` (players choose exits, and the environment
+            walks). With `"exit"`, rounds in which nobody re-plans pass without a step.
         rounds: rounds after which whoever is still inside is lost (50, Wu et al. 2024). As in the authors' results,
             people who have reached an exit cell in the last round still count as out.
         extra_round: play the round after the last one too, as the authors' code does (51 steps). Nothing that happens
             in it can count any more.
-        removal_lag: people leave the room at the start of the round after the one in which they reached an exit cell
-            (authors' code), and block the cell until then; else at the end of the same round.
+        removal_lag: people leave the room one round after they reached an exit cell (authors' code). They block the
+            cell until then; otherwise they leave at the end of the same round.
         replan_probability: chance of each person to talk and choose an exit anew in a round (0.2, Wu et al. 2024).
-        all_plan_first: everybody does so in the first round (authors' code; the text gives 20 % for all rounds).
+        all_plan_first: everybody re-plans in the first round (authors' code; the text has 20 % in all rounds).
             Without it people set off for the nearest exit until they first choose.
         hearing_radius: how far one is heard, Euclidean, in cells (5, Wu et al. 2024).
-        hear_later_speakers: when choosing an exit people have heard those too who spoke after them in this round
-            (authors' code). Only those who re-plan hear anything.
+        hear_later_speakers: people choose an exit after hearing later speakers of the round, too (authors' code).
+            Only those who re-plan hear anything.
         count_self: the numbers of people seen towards the exits include the watcher (authors' code).
         count_desks: they include desks (authors' code).
-        crowd_count: the number of people around that goes with the nearest exit's distance: `"near"`, the 3 x 3 cells
-            (authors' code), or `"visible"`, all who can be seen (the text).
-        personas: `"two_by_two"` (published: strong or weak, confident or afraid), `"selfish"` (the same, and
-            unwilling to help; Wu et al. 2024, third arm) or `"none"`.
-        persona_swap: the physical trait picks the mental words and the other way round (authors' code, by mistake).
+        crowd_count: who counts as around: `"near"`, people in the 3 x 3 cells (authors' code), or `"visible"`, all who
+            can be seen (the text).
+        personas: `"two_by_two"` (published: strong or weak, confident or afraid), `"selfish"` (also unwilling to help;
+            third arm of Wu et al. 2024) or `"none"`.
+        persona_swap: swap the words of physical and mental traits (authors' code, by mistake).
         option_order: `"fixed"` (authors' code) or `"shuffled"` (the text): the order in which moves are listed.
         injury: `"inert"` (authors' code: a rule that never strikes), `"off"`, or `"active"`; see `injury`.
         disabled_block: whether disabled people (`injury="active"`) stay in sight and block their cell; else they are

@@ -39,14 +39,13 @@ class KBCEnv(ScenarioEnv):
     Sources: Wu et al. 2024 ("Shall We Team Up", EMNLP Findings; first version "Shall We Talk") and Pan et al. 2024
     ("Very Large-Scale Multi-Agent Simulation in AgentScope"); every setting names its own in `KBCSettings`.
 
-    Phases: `talk` (one turn at a time; everyone hears everyone; a repeated or nested session forgets nothing) and
-    `act`, in which all name their numbers at once. `round` in the info is k in a nested session (from 0), else it
-    counts from 1.
+    Phases: `talk` (one turn at a time, heard by everyone; repeated and nested sessions forget nothing) and `act`, in
+    which all name their numbers at once. `round` in the info is k in a nested session (from 0), otherwise it counts
+    from 1.
 
     Choice: Discrete, the number minus `low`, for integer choices (`settings.to_choice` and `to_number` translate); a
-    Box of shape (1,) for real ones. A missing, unreadable or illegal integer counts as `low`, as an answer without
-    digits does in the program of Wu et al.; a missing or NaN real number counts as `low`, one outside the range as
-    the nearest bound. All of them are flagged.
+    Box of shape (1,) for real ones. A missing or unusable number counts as `low`, as in the program of Wu et al., a
+    real number outside the range as its nearest end. All of them are flagged.
 
     Reward: what the reward rule pays in each decision, in currency (`unit` per unit); 0 in talk steps.
 

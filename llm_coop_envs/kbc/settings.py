@@ -62,8 +62,8 @@ class KBCSettings(ScenarioSettings):
         high: the largest. 100 in all sources. With integer choices both bounds are integers and at most 100,000 apart.
         ratio: the factor of the mean, above 0 and at most 1000. 2/3 in Wu et al. 2024.
         offset: what is added to it. 0 in Wu et al. 2024.
-        statistic: what the target is made from: `"mean"` (all sources), `"median"` (with an even count the mean of the
-            middle two) or `"max"`, the largest of the numbers.
+        statistic: what the target is made from: `"mean"` (all sources), `"median"` or `"max"`. With an even count the
+            median is the mean of the middle two.
         choices: `"integer"` (Wu et al. 2024) or `"real"` (Pan et al. 2024, "Very Large-Scale Multi-Agent
             Simulation in AgentScope").
         winner_rule: who wins.
@@ -90,25 +90,25 @@ class KBCSettings(ScenarioSettings):
         talk_turns: how often everyone speaks before a decision of a single or repeated session; unused in nested
             sessions. 2 in version 1; Pan et al. 2024 have no talk (`talk=False`).
         rounds: decisions of a repeated session. 5 in Pan et al. 2024, figure 7.
-        history: of how many of the latest rounds a repeated session shows the announced numbers and one's own. In
+        history: how many of the latest rounds a repeated session shows. In
             Pan et al. 2024 players keep the whole history of their 5 rounds, which 20 holds too.
-        order: who speaks first in sequential talk: `"shuffled"`, anew for each talk (the program of
-            version 3), or `"fixed"`, in the players' order (the program of version 1, whose paper says random).
+        order: the order of speaking: `"shuffled"` for each talk (program of version 3) or `"fixed"` (program of
+            version 1, whose paper says random).
             Decisions are simultaneous: they leave no trace that a later player could see.
-        groups: `None`, or group play (Pan et al. 2024, figure 12): the number of groups (made as equal as possible,
-            larger ones first) or their sizes. Members have consecutive indices. A group's number is the mean of its
-            members' numbers; target and winners are made from the groups' numbers.
-        audience: who hears a player: `"everyone"` (all sources), `"group"`, the members of its own group, or
-            `"neighbours"`, so many `hearers` next to it on a ring in the players' order.
+        groups: for group play (Pan et al. 2024, figure 12) the number of groups, or their sizes. A number makes groups
+            as equal as possible, larger ones first. Members have consecutive indices. A group's number is the mean of
+            its members' numbers; target and winners are made from the groups' numbers.
+        audience: who hears a player: `"everyone"` (all sources), its `"group"`, or its `"neighbours"`, the next
+            `hearers` on a ring in the players' order.
         hearers: how many neighbours hear a player.
-        announcers: players, by names or patterns such as `"player_1*"`, who are heard by everybody all the same.
-        opponents: who the other players are said to be: nothing (all sources), a name, or a text of several words,
-            which is told as it stands. `"random"`: programs that name any number by chance; `"novices"`: people who
+        announcers: players whom everybody hears, by names or patterns such as `"player_1*"`.
+        opponents: who the other players are said to be: nothing (all sources), a name, or a text of your own.
+            `"random"`: programs that name any number by chance; `"novices"`: people who
             have never taken part in such a contest; `"experts"`: people who know such contests very well; `"alike"`:
             players just like oneself. It may be true or not.
         personas: texts that tell players who they are: none, one for everyone, or one for each player. Both programs
             attach such fragments (instructions in version 3, characters in version 1).
-        persona_from: the first round (k in a nested session) whose observation carries the persona. In the released
+        persona_from: the first round (k in a nested session) with the persona. In the released
             program of version 3 the question at k = 0 never carries one, which is 1 here.
         persona_in_talk: whether the persona is shown when talking too, or only when deciding. Of version 3's
             instructions one changes both questions, the other the decision alone.

@@ -14,13 +14,12 @@ from hypothesis import strategies as st
 from llm_chats import Canned, run
 
 from commons.env import CommonsEnv, CommonsSettings, grown
-from commons.metrics import best_units
+from commons.metrics import MEASURES, best_units
 from commons.rules import gini, ration, share_out, threshold
 from commons.scenario import SCENARIO
 from llm_coop_envs.core import registry
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies import make, play, scripted
-from llm_coop_envs.reports.build import write_report
 from llm_coop_envs.runs.folder import open_run
 from llm_coop_envs.runs.runner import run_study
 from llm_coop_envs.studies.study import load_study
@@ -291,12 +290,12 @@ def test_a_stage_game_is_a_month_and_what_it_leaves():
 def test_best_responders_empty_the_pool_alone_and_keep_it_with_a_mediator_or_a_contract(tmp_path):
     run_study(load_study(FOLDER / "commons_mechanisms.yaml"), tmp_path / "run", workers=1)
     folder = open_run(tmp_path / "run")
-    page = write_report(tmp_path / "run").read_text(encoding="utf-8")
-    assert "all go by images" in page
     lasted = {}
     for arm, seed in folder.episodes:
         events = folder.read_events(arm.name, seed)[1]
         lasted.setdefault(arm.name, set()).add(SCENARIO.episode_metrics(events)["months"])
+        is_alone = "group_size" not in events[0]["settings"]
+        assert MEASURES.ranges["months"](events[0]["settings"]).integer == is_alone
         assert not any(event["flags"] for event in events if event["type"] == "choice")
     kept = {"mediated", "contracted", "naive", "again", "reputation_alone"}
     emptied, changing = {"alone", "exploited", "unsigned"}, {"changing", "reputation", "reputation_higher"}

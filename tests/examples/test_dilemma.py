@@ -229,7 +229,8 @@ conditions:
 def test_games_of_one_round_are_drawn_as_means_side_by_side(tmp_path):
     """A curve by round would be a single dot above another."""
     once = "\n".join(
-        f"  - {{name: {name}, title: '{name}, once', scenario: dilemma, preset: {name}, policies: best_response, episodes: 2}}"
+        f"  - {{name: {name}, title: '{name}, once', scenario: dilemma, preset: {name}, "
+        "policies: best_response, episodes: 2}"
         for name in ("stag_hunt", "trust", "matching_pennies")
     )
     study = parse_study(f"name: once\nseed: 1\nconditions:\n{once}\n", "once.yaml")

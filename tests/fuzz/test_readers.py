@@ -1,5 +1,8 @@
 """A little of `make fuzz`, for every loader and reader; and what it has found."""
 
+import re
+from pathlib import Path
+
 import fuzz_targets
 import fuzzing
 import pytest
@@ -51,3 +54,76 @@ def test_study_options_of_another_type(tmp_path, options):
     )
     with pytest.raises(StudyError, match="line"):
         load_study(str(path))
+
+
+OPENING = re.compile(
+    r"\b(open_file|read_file|open_memory|read_json|read_lines|read_lines_and_fingerprint|read_appended|read_yaml_file"
+    r"|read_yaml|read_arrays|read_table|read_rows|parse_json|load_body|loads|yaml\.safe_load|yaml\.load|np\.load)\("
+)
+ROOMS = ("llm_coop_envs", "policies", "baselines", "render", "benchmarks")
+RUN = ("run.json", "events", "events, lines", "commands")
+# Where something is read that anybody may have made, and the targets that lead there.
+READERS = {
+    **dict.fromkeys(("baselines/command_line",), ("settings of learners",)),
+    **dict.fromkeys(("baselines/deep/network",), ("network",)),
+    **dict.fromkeys(("baselines/q_learning/analyse/tables",), ("Q table",)),
+    **dict.fromkeys(("baselines/tabular/store",), ("tabular",)),
+    **dict.fromkeys(("benchmarks/scorecard/card",), ("scorecard",)),
+    **dict.fromkeys(("benchmarks/scorecard/commitment",), ("commitments",)),
+    **dict.fromkeys(("llm_coop_envs/interface/wording", "policies/llm/playing/packs"), ("pack", "pack, templates")),
+    **dict.fromkeys(("llm_coop_envs/page/labels",), ("labels",)),
+    **dict.fromkeys(("llm_coop_envs/runs/branch", "llm_coop_envs/util/yaml_source"), ("arms", "study")),
+    **dict.fromkeys(("llm_coop_envs/runs/control",), ("control", "orders")),
+    **dict.fromkeys(("llm_coop_envs/runs/folder", "llm_coop_envs/storage/folder"), RUN),
+    **dict.fromkeys(("llm_coop_envs/page/index", "llm_coop_envs/page/known_runs"), RUN),
+    **dict.fromkeys(("llm_coop_envs/page/measured", "llm_coop_envs/storage/files"), RUN),
+    **dict.fromkeys(("llm_coop_envs/reports/verification", "llm_coop_envs/runs/notebook"), RUN),
+    **dict.fromkeys(("llm_coop_envs/reports/data", "llm_coop_envs/runs/validity"), ("table", "commands")),
+    **dict.fromkeys(("llm_coop_envs/runs/verify", "llm_coop_envs/storage/parquet"), ("table", "commands")),
+    **dict.fromkeys(("llm_coop_envs/storage/arrays",), ("network", "tabular", "Q table")),
+    **dict.fromkeys(("llm_coop_envs/storage/lease", "llm_coop_envs/storage/machine"), ("lease",)),
+    **dict.fromkeys(("llm_coop_envs/studies/study", "llm_coop_envs/studies/crowd"), ("study", "study, values")),
+    **dict.fromkeys(("llm_coop_envs/util/foreign",), ("records",)),
+    **dict.fromkeys(("llm_coop_envs/util/opening", "llm_coop_envs/util/fastjson"), ("run.json", "completion")),
+    **dict.fromkeys(("llm_coop_envs/util/values",), ("option values",)),
+    **dict.fromkeys(("policies/llm/asking/prices",), ("prices", "prices, values")),
+    **dict.fromkeys(("policies/llm/clients/wire", "policies/llm/clients/lean"), ("completion",)),
+    **dict.fromkeys(("policies/llm/clients/openai_sdk",), ("completion",)),
+    **dict.fromkeys(("policies/llm/journal/frames", "policies/llm/journal/records"), ("journal", "journal, lines")),
+    **dict.fromkeys(("policies/llm/journal/repair",), ("journal",)),
+    **dict.fromkeys(("policies/llm/playing/answer_readers",), ("answers",)),
+    **dict.fromkeys(("policies/population/reading",), ("population", "population, values")),
+}
+# Where only files of the package are read, or what this program wrote for itself: indexes, caches, pipes, trainings.
+OWN = (
+    *("baselines/deep/checkpoint", "baselines/deep/train", "baselines/tabular/__main__", "baselines/tabular/training"),
+    *(f"baselines/q_learning/reproduce/{name}" for name in ("published", "recorded", "runs", "studies")),
+    *("benchmarks/scorecard/references", "llm_coop_envs/bertrand/metrics", "llm_coop_envs/kbc/metrics"),
+    *("llm_coop_envs/core/scenario", "llm_coop_envs/measures/topics", "llm_coop_envs/page/agents"),
+    *("llm_coop_envs/page/courses", "llm_coop_envs/page/episodes", "llm_coop_envs/runs/ray_parts"),
+    *("llm_coop_envs/runs/reading", "llm_coop_envs/runs/workers", "policies/llm/asking/cache"),
+    *("policies/llm/local/sharing", "policies/llm/testing/answers", "policies/llm/testing/server"),
+)
+# What is not fuzzed, and why.
+ELSEWHERE = {
+    "baselines/deep/saved_model": "needs torch; damaged files: tests/baselines/deep",
+    "benchmarks/scorecard/verification": "compares files with what it makes itself",
+    "llm_coop_envs/cli/run_options": "a mapping of options, checked field by field",
+    "llm_coop_envs/runs/judgements": "lines of verdicts, whose shape is checked",
+    "policies/kinds": "options of a policy on the command line",
+    "policies/llm/clients/failures": "bodies of refusals: tests/policies/llm/clients/test_hostile.py",
+}
+
+
+def test_whatever_opens_a_file_or_parses_a_text_is_reached_by_a_target():
+    home = Path(fuzz_targets.HOME)
+    tools = {home / "benchmarks" / name for name in ("speed", "doc_pages")}
+    paths = {path for room in ROOMS for path in (home / room).rglob("*.py") if not tools & set(path.parents)}
+    links = {home / "llm_coop_envs" / room for room in ROOMS}
+    modules = {
+        path.relative_to(home).with_suffix("").as_posix()
+        for path in paths
+        if not links & set(path.parents) and OPENING.search(path.read_text(encoding="utf-8"))
+    }
+    assert modules == {*READERS, *OWN, *ELSEWHERE}
+    assert {name for names in READERS.values() for name in names} <= set(NAMES)

@@ -127,3 +127,16 @@ def test_no_decision_stands_for_one_that_a_study_laid_down(tmp_path, when, end):
         assert metrics[f"mean_{other}"] is not None
     drawn = [drawing.name for drawing in section.drawings()]
     assert ("kbc_distribution" in drawn) == (end == "last")
+
+
+def test_the_target_is_told_as_it_is_made(tmp_path):
+    """It was "made from the mean (half of it plus 3 (of the median instead))", of the players' numbers."""
+    settings = "{players: 6, groups: 3, statistic: median, ratio: 1/2, offset: 3, talk: false, exchanges: 1}"
+    text = FORCED.replace("{players: 5, session: repeated, rounds: 3}", settings).replace("round: 3", "round: 1")
+    run_study(small_study(text), tmp_path / "run")
+    ((section,), _) = read_run(open_run(tmp_path / "run"))
+    assert "to a target (half of the median of the groups' numbers plus 3) wins." in section.intro()[0]
+    (choices,) = (drawing for drawing in section.drawings() if drawing.name == "kbc_choices")
+    assert choices.caption.endswith(
+        "Bars: the target, also made from numbers that a study forces, which are not shown."
+    )

@@ -88,6 +88,12 @@ def test_the_order_within_a_round_and_forced_choices_make_no_course():
     one = [choice("a", 0.5, 1), forced, choice("a", 0.1 + 0.2), choice("b", 2)]
     assert course_of(one) == course_of([choice("a", 0.9, 1), forced, choice("b", 2), choice("a", 0.3)])
     assert course_of(one) != course_of([choice("a", 0.5, 1), forced, choice("a", 0.31), choice("b", 2)])
+
+    def said(text, number=2):
+        return {"type": "message", "round": number, "agent": "a", "text": text}
+
+    assert course_of([*one, said("1.8?")]) not in (course_of(one), course_of([*one, said("1.9?")]))
+    assert course_of([*one, said("1.8?", 1)]) != course_of([*one, said("1.8?")])
     assert too_few_courses(("x", ["a"] * 5 + ["b"])).startswith("'x' has 2 distinct courses of play in 6 episodes")
     assert too_few_courses(("x", list("abcdefaaaa"))) == too_few_courses(("x", list("abc"))) == ""
 

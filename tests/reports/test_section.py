@@ -69,7 +69,7 @@ def test_published_values_stand_beside_what_they_can_be_compared_with(published)
     for row, arm in zip(arms, find_scenario("kbc").published["variance"]["arms"], strict=True):
         assert [float(cell.text) for cell in row.cells] == arm["mean"]
     assert [table.head[1] for table in kbc] == ["k = 0", "k = 0", "decision 1"]
-    assert "(two thirds of it or half of it)" in sections["kbc"].intro()[0]
+    assert "(two thirds of the mean or half of the mean)" in sections["kbc"].intro()[0]
     bertrand = sections["bertrand"].tables()
     assert any("6 and 8" in note for note in bertrand[0].notes)
     prices = dict(zip(bertrand[0].head[1:], bertrand[0].rows[-1].cells, strict=True))

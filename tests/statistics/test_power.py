@@ -26,6 +26,12 @@ def test_power_is_that_of_the_permutation_test_that_is_used(effect, pairs):
     assert power_of(effect, pairs) == pytest.approx(simulated(effect, pairs), abs=0.03)
 
 
+def test_a_p_value_at_the_level_is_a_finding():
+    """Five pairs reach p = 1/16 at best, and reach it where all have the same sign."""
+    assert power_of(8.0, 5, alpha=1 / 16) == 1.0
+    assert power_of(8.0, 4, alpha=1 / 16) == 0.0
+
+
 def test_six_pairs_need_the_same_sign_in_all():
     """p <= .05 takes six differences of one sign, whose probability is known: .66 at d_z 1.5, where Student has .83."""
     known = stats.norm.cdf(1.5) ** 6 + stats.norm.cdf(-1.5) ** 6

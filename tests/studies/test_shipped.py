@@ -94,9 +94,7 @@ def test_a_model_plays_where_learners_do(name, tmp_path):
 
 def test_the_page_lists_every_study(studies):
     text = (ROOT / "docs" / "shipped_studies.md").read_text(encoding="utf-8")
-    rows = {
-        name: rest for name, *rest in re.findall(r"^\| `llm-coop run (\w+)` \| (.+?) \| (.+) \|", text, re.MULTILINE)
-    }
+    rows = {name: rest for name, *rest in re.findall(r"^\| `(\w+)` \| (.+?) \| (.+) \|", text, re.MULTILINE)}
     assert set(rows) == set(shipped_studies())
     for study in studies:
         source, played = rows[study.name]

@@ -14,6 +14,10 @@ from attackers import CANARY
 from commanding import COMMANDS, command_for
 from invoking import invoke
 
+from llm_coop_envs.errors import TrustError
+from llm_coop_envs.policies.llm.local.models import find_weights
+from llm_coop_envs.util.trust import NOTHING, Trust, limited_to
+
 # What a terminal acts on; a line feed and a tab only move.
 ACTING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 EXPORTS = ("parquet", "csv", "otree", "hf", "inspect", "every-eval", "page")
@@ -23,7 +27,7 @@ def attacked_commands():
     """Every command with every folder; most of them, other ones for each command, are rare."""
     for row, words in enumerate(COMMANDS):
         for column, attack in enumerate(attackers_in_files.ATTACKS):
-            always = words in (("run", "RUN"), ("verify", "RUN")) or (row + column) % 5 == 0
+            always = words in (("run", "RUN"), ("verify", "RUN")) or (row + column) % 10 == 0
             name = f"{' '.join(words)}-{attack.__name__}"
             yield pytest.param(words, attack, id=name, marks=() if always else pytest.mark.rare)
 
@@ -61,6 +65,7 @@ def test_no_text_of_a_folder_acts_on_the_terminal(speaking, words):
     assert not ACTING.search(result.stderr + result.stdout), result.stderr + result.stdout
 
 
+@pytest.mark.rare
 @pytest.mark.parametrize("speaking", ["rich"], indirect=True)
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_no_text_of_a_folder_is_markup_of_the_terminal(speaking, words):
@@ -119,6 +124,16 @@ def test_no_text_of_a_folder_is_markdown_of_a_card(speaking):
     assert "](javascript" not in content
     assert not re.search(r"(?<!\\)<img", content)
     assert "![x](http" not in content
+
+
+def test_weights_that_a_run_names_are_not_loaded(theirs):
+    """A program in C++ parses them."""
+    attackers_in_files.weights_of_its_own(theirs)
+    model = f"local:{theirs / 'evil.gguf'}"
+    with limited_to(NOTHING), pytest.raises(TrustError, match=r"evil\.gguf: would have been loaded .*--trust-pack"):
+        find_weights(model)
+    with limited_to(Trust(folders=(theirs,))):
+        assert find_weights(model) == theirs / "evil.gguf"
 
 
 def test_the_attacks_are_what_they_say(theirs):

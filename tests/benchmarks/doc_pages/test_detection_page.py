@@ -86,9 +86,9 @@ def test_a_judge_gets_a_row_like_the_rules(answer, area, kappa, tmp_path, monkey
     monkeypatch.setattr(detection, "RECORD", tmp_path / "detection.json")
     (tmp_path / "detection.json").write_text(json.dumps(FOUND))
     detection.update_record({"kbc": {"judges": {"judge": judge}}})
-    assert "**judge as the judge**" in page()
+    assert "| kbc | judge | " in page()
     detection.update_record({"kbc": {"episodes": FOUND["kbc"]["episodes"]}})
-    assert "**judge as the judge**" in page()
+    assert "| kbc | judge | " in page()
 
 
 def test_only_a_judgement_of_worlds_gets_a_row(tmp_path):

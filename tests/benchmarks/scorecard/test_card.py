@@ -56,4 +56,5 @@ def test_the_seeds_of_a_set_stay_in_one_half():
     once = reliability([[value] for value in values])
     assert reliability([[value, value] for value in values]) == pytest.approx(once)
     assert reliability([[0.1, 0.9]] * 4) == 1.0
+    assert reliability([[0.0, 1.0], [1.0, 0.0], [0.5, 0.5], [0.2, 0.8]]) == 1.0  # their means are alike
     assert reliability([[0.0, 1.0]] * 3) is None

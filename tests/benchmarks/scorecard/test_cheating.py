@@ -140,6 +140,7 @@ def test_a_held_out_half_that_is_drawn_again_is_seen(tmp_path):
     assert commitment_fault(registration, plan) == ""
     assert "does not follow" in commitment_fault({**registration, "held_out": 7}, plan)
     assert "is for another test: players" in commitment_fault(registration, {"players": {"kbc": "better"}})
+    assert "is for another test: tasks" in commitment_fault(registration, {**plan, "tasks": ["kbc-alone"]})  # not said
     ledger.write_text(json.dumps(chain[1]) + "\n")
     assert_sentence(
         invoke("bench", "--policy", "level_k", "--ledger", ledger, "--beacon-value", "ab"), "entry 1 was changed"

@@ -12,13 +12,15 @@ import pytest
 from live_chats import ENDPOINT, Client
 from llm_tools import ENVIRONMENT, key, question, reply
 
+from llm_coop_envs.errors import RunError
 from llm_coop_envs.policies.llm.asking.budget import Budget
 from llm_coop_envs.policies.llm.asking.limits import Bucket, divide_evenly
 from llm_coop_envs.policies.llm.asking.live import open_chat
+from llm_coop_envs.policies.llm.asking.shared_ledger import _ROW, FILE, SharedLedger
 from llm_coop_envs.policies.llm.chat import BudgetReached, Usage
 from llm_coop_envs.policies.llm.clients import Endpoint
 from llm_coop_envs.policies.llm.clients.endpoint import Limits
-from llm_coop_envs.policies.llm.journal import read_run
+from llm_coop_envs.policies.llm.journal import Journal, read_run
 from llm_coop_envs.policies.llm.testing.server import ScriptedServer, in_thread
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="parts need locks that Windows does not have")
@@ -237,3 +239,35 @@ def test_a_bucket_that_is_divided_gives_its_part_of_a_second_at_once_and_its_par
             bucket.take(1, now)
             given += 1
         assert given - at_once == pytest.approx(later, abs=1)
+
+
+@pytest.mark.parametrize("used", [(-1000, 0, 0.0), (0, -1, 0.0), (0, 0, float("nan")), (0, 0, float("-inf"))])
+def test_a_ledger_that_adds_to_the_budget_is_damaged(tmp_path, used):
+    async def go():
+        journal = Journal(tmp_path, "a")
+        try:
+            with pytest.raises(RunError, match=r"\.ledger: is damaged; delete it"):
+                SharedLedger(Budget(calls=5), journal)
+        finally:
+            await journal.close()
+
+    (tmp_path / "journal").mkdir()
+    (tmp_path / "journal" / FILE).write_bytes(_ROW.pack(b"b", *used, 0, 0, 0.0))
+    asyncio.run(go())
+
+
+@pytest.mark.parametrize("name", [b"\xff\xfe", b"../../x", b"\x1b[31m", b""])
+def test_a_row_of_no_part_counts_and_is_not_played(tmp_path, name):
+    async def go():
+        journal = Journal(tmp_path, "a")
+        ledger = SharedLedger(Budget(calls=5), journal)
+        try:
+            with pytest.raises(BudgetReached):
+                await ledger.reserve(1, 0.0)
+        finally:
+            ledger.close()
+            await journal.close()
+
+    (tmp_path / "journal").mkdir()
+    (tmp_path / "journal" / FILE).write_bytes(_ROW.pack(name, 5, 0, 0.0, 0, 0, 0.0))
+    asyncio.run(go())

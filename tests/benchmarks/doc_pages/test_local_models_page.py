@@ -7,18 +7,18 @@ import pytest
 from model_studies import TINY, answering, play
 from small import events_in
 
-from llm_coop_envs.benchmarks.doc_pages.local_studies import COUNTS, RECORD, page, record
+from llm_coop_envs.benchmarks.doc_pages.local_models import COUNTS, RECORD, page, record
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.policies.llm.playing.packs import load_pack
 from llm_coop_envs.studies.study import load_study, shipped_studies
 
-DOCS = Path(__file__).parents[3] / "docs" / "local_studies.md"
+DOCS = Path(__file__).parents[3] / "docs" / "local_models.md"
 STUDIES = json.loads(RECORD.read_text(encoding="utf-8"))["studies"]
 
 
 def test_the_page_is_up_to_date():
     assert DOCS.read_text(encoding="utf-8") == page(), (
-        "write it anew: python -m llm_coop_envs.benchmarks.doc_pages.local_studies > docs/local_studies.md"
+        "write it anew: python -m llm_coop_envs.benchmarks.doc_pages.local_models > docs/local_models.md"
     )
     assert "{{" not in page()
 

@@ -1,8 +1,8 @@
-"""The documentation's page on shipped studies that a real model played in a reduced size.
+"""The documentation's page on the model of this machine, and the shipped studies that it played in a reduced size.
 
     make studies-llm                                                              # plays them, into runs/reduced
-    python -m llm_coop_envs.benchmarks.doc_pages.local_studies record runs/reduced/*  # into local_studies.json
-    python -m llm_coop_envs.benchmarks.doc_pages.local_studies > docs/local_studies.md
+    python -m llm_coop_envs.benchmarks.doc_pages.local_models record runs/reduced/*  # into local_models.json
+    python -m llm_coop_envs.benchmarks.doc_pages.local_models > docs/local_models.md
 
 A test compares the page with what this prints.
 """
@@ -27,8 +27,8 @@ from llm_coop_envs.storage.folder import COMPLETE
 from llm_coop_envs.studies.seating import GivenPlayer, with_players
 from llm_coop_envs.studies.study import load_study, shipped_studies
 
-RECORD = Path(__file__).with_name("local_studies.json")
-PROSE = Path(__file__).with_name("local_studies.md")
+RECORD = Path(__file__).with_name("local_models.json")
+PROSE = Path(__file__).with_name("local_models.md")
 COUNTS = ("asked", "answered", "repaired", "retried", "fallbacks", "prompt_tokens", "completion_tokens")
 
 
@@ -81,22 +81,23 @@ def page() -> str:
     """Return the page as Markdown: the prose, with the recorded results."""
     recorded: dict[str, Any] = json.loads(RECORD.read_text(encoding="utf-8"))
     studies = recorded["studies"]
-    counted = ("calls", *COUNTS)
-    total: dict[str, Any] = {name: sum(study[name] for study in studies.values()) for name in counted}
+    total: dict[str, Any] = {name: sum(study[name] for study in studies.values()) for name in COUNTS}
     rows = [
         _row(name, f"{len(study['conditions'])} of {_seats(name)}", study)
         for name, study in studies.items()
         if study["answered"] < study["asked"]
     ]
-    rows.append(_row("all", str(sum(len(study["conditions"]) for study in studies.values())), total))
-    heads = ["study", "conditions", "calls", "decisions", "read at once", "repaired or asked again", "fallback"]
+    heads = ["study", "conditions", "decisions", "read at once", "repaired or asked again", "fallback"]
     parts = {
         "MODELS": ", ".join(sorted({name_with_size(model) for study in studies.values() for model in study["models"]})),
         "VERSIONS": versions_of(recorded),
         "PACKS": ", ".join(sorted({pack for study in studies.values() for pack in study["packs"]})),
         "MISSING": ", ".join(sorted(set(shipped_studies()) - set(studies))) or "none",
         "STUDIES": table(heads, rows),
-        "OTHERS": str(len(studies) - len(rows) + 1),
+        "OTHERS": str(len(studies) - len(rows)),
+        "DECISIONS": str(total["asked"]),
+        "READ": f"{100 * total['answered'] / total['asked']:.0f} %",
+        "FALLBACKS": f"{100 * total['fallbacks'] / total['asked']:.0f} %",
     }
     return fill_template(PROSE, parts)
 
@@ -112,7 +113,7 @@ def _seats(name: str) -> int:
 def _row(name: str, conditions: str, study: Mapping[str, Any]) -> list[str]:
     repaired = study["repaired"] + study["retried"]
     shares = [f"{100 * count / study['asked']:.0f} %" for count in (study["answered"], repaired, study["fallbacks"])]
-    return [name, conditions, f"{study['calls']:,}", f"{study['asked']:,}", *shares]
+    return [name, conditions, f"{study['asked']:,}", *shares]
 
 
 if __name__ == "__main__":
