@@ -120,8 +120,8 @@ def _line(picture: Element, kind: str, start: tuple[float, float], end: tuple[fl
 
 
 def _write(picture: Element, text: str, x: float, y: float, *, kind: str = "label", anchor: str = "start") -> None:
-    place = {"x": f"{x:g}", "y": f"{y:g}", "class": kind, "text-anchor": anchor}
-    SubElement(picture, "text", place).text = text
+    attributes = {"x": f"{x:g}", "y": f"{y:g}", "class": kind, "text-anchor": anchor}
+    SubElement(picture, "text", attributes).text = text
 
 
 def _join(picture: Element, arms: Sequence[ArmValues], rows: Sequence[int], axis: _Axis) -> None:
@@ -175,9 +175,9 @@ def _draw_arm(picture: Element, arm: ArmValues, axis: _Axis, y: int, *, beside: 
 def _draw_axis(picture: Element, axis: _Axis, y: int, unit: str) -> None:
     _line(picture, "axis", (axis.left, y), (RIGHT, y))
     for tick, text in zip(axis.ticks, fixed_alike(axis.ticks), strict=True):
-        place = axis.place(tick)
-        _line(picture, "axis", (place, y), (place, y + 4))
-        _write(picture, f"{text} %" if unit == PER_CENT else text, place, y + 16, kind="faint", anchor="middle")
+        x = axis.place(tick)
+        _line(picture, "axis", (x, y), (x, y + 4))
+        _write(picture, f"{text} %" if unit == PER_CENT else text, x, y + 16, kind="faint", anchor="middle")
 
 
 def fixed_alike(values: Sequence[float]) -> list[str]:

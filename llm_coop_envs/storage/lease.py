@@ -135,6 +135,10 @@ class Lease:
             self._machine.write(descriptor, self._content(**self._this_process()))
         finally:
             self._machine.close(descriptor)
+        if self._machine.now() - began >= TRUST:
+            # It was stopped before it wrote: somebody may have emptied its file meanwhile, and is not shown yet.
+            self._machine.remove(self._file(top + 1))
+            return False
         return self._took_over(top + 1, numbers, before, began=began, is_dead=is_dead)
 
     def _took_over(

@@ -221,3 +221,21 @@ def test_who_was_stopped_while_it_looked_at_its_file_looks_again(tmp_path, monke
 
     monkeypatch.setattr(machine, "touch", touch)
     assert not mine.holds()
+
+
+def test_who_was_stopped_before_it_wrote_its_name_does_not_write_over_who_took_over(tmp_path):
+    """Its file was emptied by then, and the folder does not show it the other one's yet."""
+    machine, other = Turned(), Lease(tmp_path / "it", "other")
+    write, names = machine.write, machine.names
+
+    def stopped_first(descriptor, data):
+        machine.later(STALE)
+        assert other.take(is_dead=True)
+        return write(descriptor, data)
+
+    machine.write = stopped_first
+    machine.names = lambda folder: [name for name in names(folder) if name != "it.2"]
+    late = Lease(tmp_path / "it", "late", machine)
+    assert not late.take()
+    assert late.number is None
+    assert other.beat()

@@ -401,7 +401,7 @@ class SimulatedMachine(Machine):
         self.world.step(self.me)
         file = self.world.opened[descriptor][1]
         count = len(data)
-        if self.world.full:
+        if self.world.full and data:
             count = self.world.draw.randint(0, len(data) - 1)
             if count == 0:
                 raise OSError(errno.ENOSPC, "No space left on device")

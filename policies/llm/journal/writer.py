@@ -158,6 +158,7 @@ class Journal:
         for report in reports:
             if report.damage is not None:
                 raise JournalError(report.damage)
+            self._make_durable(report.path)
             if report.path != self.path:
                 self.others[report.path.name.split(".", 1)[0]] = report
         self.answers.forget_refusals()
@@ -176,6 +177,15 @@ class Journal:
         if self._lock.took_over is not None:
             self.notes.append(f"{self.path}: was taken over: {self._lock.took_over}")
         return own
+
+    def _make_durable(self, path: Path) -> None:
+        """Put what was read on the disk: a session that was killed may not have, and it is about to be used."""
+        with contextlib.suppress(OSError):  # a part of another user, say
+            descriptor = self.machine.open(path)
+            try:
+                self.machine.sync(descriptor)
+            finally:
+                self.machine.close(descriptor)
 
     def _line(
         self,

@@ -1,10 +1,14 @@
 """Whole frames with records that no session writes: the part is damaged, and nobody stumbles."""
 
+import asyncio
+import os
+
 import pytest
 
-from llm_coop_envs.policies.llm.journal import JournalError, read_run
+from llm_coop_envs.policies.llm.journal import Journal, JournalError, read_run
 from llm_coop_envs.policies.llm.journal.frames import GZIP, packer
 from llm_coop_envs.policies.llm.journal.questions import list_episodes, read_all_episodes
+from llm_coop_envs.storage.machine import Machine
 from llm_coop_envs.util.fastjson import dumps
 
 KEY = ["c/0", "player_0", 1, "choose", 0]
@@ -46,3 +50,24 @@ def test_a_newer_format_is_no_damage(tmp_path):
     write(tmp_path, {"type": "opened", "format": 10**6, "run": "r"})
     with pytest.raises(JournalError, match="use the version that wrote it"):
         read_run(tmp_path)
+
+
+def test_what_others_wrote_is_on_the_disk_before_it_is_used(tmp_path):
+    """A killed session may not have synced it; a power cut would lose what was paid for and played on with."""
+
+    class Counting(Machine):
+        def __init__(self):
+            super().__init__()
+            self.synced = set()
+
+        def sync(self, descriptor):
+            self.synced.add(os.fstat(descriptor).st_ino)
+            super().sync(descriptor)
+
+    async def go():
+        await Journal(tmp_path, "own", machine).close()
+
+    write(tmp_path, SOUND)
+    machine = Counting()
+    asyncio.run(go())
+    assert {path.stat().st_ino for path in (tmp_path / "journal").glob("*.jsonl.*")} <= machine.synced
