@@ -100,7 +100,7 @@ def _check_record(record: Any) -> None:
     if "key" in shape and (not 4 <= len(key) <= 5 or any(type(k) is not t for k, t in zip(key, _KEY, strict=False))):
         raise ValueError("a record has no key of a decision")
     messages = record["request"]["messages"] if "request" in record else ()
-    if any(len(message) != 2 or not all(isinstance(part, str) for part in message) for message in messages):
+    if any(type(message) is not list or [*map(type, message)] != [str, str] for message in messages):
         raise ValueError("a question has no messages of roles and texts")
 
 

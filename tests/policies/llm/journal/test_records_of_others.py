@@ -20,6 +20,7 @@ OTHERS = (
     *({**SOUND, "key": key} for key in ("c/0", [{}, "a", 1, "x"], KEY[:3], [*KEY, 1], ["c/0", "a", "1", "x"])),
     *({**SOUND, "reply": reply} for reply in (7, {}, {**REPLY, "usage": 1}, {**REPLY, "text": None})),
     *({**SOUND, "request": request} for request in ([], {"model": "m"}, {"model": "m", "messages": [["user"]]})),
+    *({**SOUND, "request": {"model": "m", "messages": messages}} for messages in ([7], ["ab"])),
     *({"type": "sent", "key": KEY, "hash": "0", "tokens": 1, "usd": usd} for usd in ([], "1", None)),
     {"type": "failed", "key": KEY, "hash": "0", "error": {"kind": {}}},
     {"type": "opened", "format": "x", "run": "r"},
@@ -33,11 +34,13 @@ def write(folder, *records):
 
 
 @pytest.mark.parametrize("record", OTHERS, ids=range(len(OTHERS)))
-def test_a_record_of_another_form_is_damage(tmp_path, record):
-    write(tmp_path, record)
+@pytest.mark.parametrize("before", [(), (SOUND,)], ids=["alone", "after a sound one"])
+def test_a_record_of_another_form_is_damage(tmp_path, before, record):
+    write(tmp_path, *before, record)
     (report,) = read_run(tmp_path)
     assert "is damaged" in report.damage
-    assert list_episodes(tmp_path) == read_all_episodes(tmp_path) == {}
+    assert list_episodes(tmp_path) == read_all_episodes(tmp_path)
+    assert before or not list_episodes(tmp_path)
 
 
 def test_what_sessions_write_is_read(tmp_path):
