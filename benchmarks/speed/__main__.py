@@ -26,18 +26,7 @@ from llm_coop_envs.version import PACKAGE_FOLDER
 
 HERE = PACKAGE_FOLDER.parent
 SLOWER = 1.2
-_PACKAGES = (
-    "llm-coop-envs",
-    "pettingzoo",
-    "gymnasium",
-    "numpy",
-    "numba",
-    "jinja2",
-    "orjson",
-    "aiohttp",
-    "uvloop",
-    "mpe2",
-)
+_PACKAGES = ("llm-coop-envs", "pettingzoo", "gymnasium", "numpy", "numba", "jinja2", "orjson", "aiohttp", "mpe2")
 # The programs are this checkout's, what they measure may be another's. Where this checkout is installed for editing,
 # its packages must not stand in for those that the other one lacks.
 _PROGRAM = (

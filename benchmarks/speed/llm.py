@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from llm_coop_envs.benchmarks.speed.harness import arguments, machine, resident_bytes, spread, write
-from llm_coop_envs.benchmarks.speed.llm_studies import own_code, run_as_runs_do, server, through_clients
+from llm_coop_envs.benchmarks.speed.llm_studies import own_code, server, through_clients
 from llm_coop_envs.policies.llm.asking.live import OpenChat, open_chat
 from llm_coop_envs.policies.llm.chat import ChatClient, ChatMessage, ChatReply, ChatRequest, RequestKey, Usage
 from llm_coop_envs.policies.llm.clients import Endpoint, Limits
@@ -36,7 +36,7 @@ from llm_coop_envs.runs.side_by_side import rare_garbage_collection
 SYSTEM = "You are one of several players. Read what is known so far and answer as you are asked. " * 8
 LINE = "Player {} said: 'I think most of us will go lower than {} this time, so I will as well.' "
 PARTS = ("own", "chain", "clients", "second", "several", "replay", "open")
-PACKAGES = ("llm-coop-envs", "aiohttp", "uvloop", "openai", "litellm", "orjson", "zstandard")
+PACKAGES = ("llm-coop-envs", "aiohttp", "openai", "litellm", "orjson", "zstandard")
 TARGETS = {
     "own_kbc_cpu_us": "150 at most",
     "own_kbc_json_cpu_us": "80 at most",
@@ -103,7 +103,7 @@ def timed(
             return {"wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu}
 
     with tempfile.TemporaryDirectory() as folder, rare_garbage_collection():
-        return run_as_runs_do(go(Path(folder)))
+        return asyncio.run(go(Path(folder)))
 
 
 def fixed_limits(in_flight: int) -> Limits:
@@ -190,7 +190,7 @@ def play_part(folder: Path, urls: tuple[str, ...], parts: int, count: int, numbe
             await ask_all(chat, pairs, 256 // parts)
             return begin, time.time(), time.process_time() - cpu
 
-    return run_as_runs_do(go())
+    return asyncio.run(go())
 
 
 def replay(repeats: int) -> dict[str, Any]:
@@ -214,9 +214,9 @@ def replay(repeats: int) -> dict[str, Any]:
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        run_as_runs_do(write(folder))
+        asyncio.run(write(folder))
         size = sum(path.stat().st_size for path in (folder / "journal").iterdir())
-        samples = [run_as_runs_do(read(folder)) for _ in range(repeats)]
+        samples = [asyncio.run(read(folder)) for _ in range(repeats)]
     return {
         "replay_us": spread([replayed for replayed, _ in samples]),
         "replay_opening_us": spread([opening for _, opening in samples]),
@@ -248,7 +248,7 @@ def memory(url: str, count: int) -> None:
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     with tempfile.TemporaryDirectory() as folder:
-        run_as_runs_do(go(Path(folder)))
+        asyncio.run(go(Path(folder)))
 
 
 def open_requests(count: int = 10_000) -> dict[str, Any]:

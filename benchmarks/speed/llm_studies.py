@@ -29,10 +29,7 @@ from llm_coop_envs.policies.llm.playing.policy import LLMPolicy
 from llm_coop_envs.policies.llm.playing.settings import LLMSettings
 from llm_coop_envs.policies.llm.testing.answers import scripted_answer
 from llm_coop_envs.runs.side_by_side import rare_garbage_collection
-from llm_coop_envs.util import waiting
 
-#: How a run's event loop is begun; checkouts of before have asyncio's alone.
-run_as_runs_do = getattr(waiting, "run_quickly", asyncio.run)
 MODEL = "scripted"
 EPISODES, IN_FLIGHT = 64, 256
 
@@ -116,7 +113,7 @@ def play_all(
             return Measured(calls=chat.counters.calls, wall=wall, cpu=cpu)
 
     with tempfile.TemporaryDirectory() as name, rare_garbage_collection():
-        return run_as_runs_do(go(Path(name)))
+        return asyncio.run(go(Path(name)))
 
 
 def own_code(repeats: int, share: float = 1.0) -> dict[str, list[Measured]]:

@@ -33,7 +33,7 @@ from llm_coop_envs.storage.parquet import need_arrow
 from llm_coop_envs.studies.study import Study, check_players
 from llm_coop_envs.util.extras import need_all
 from llm_coop_envs.util.paths import StrPath
-from llm_coop_envs.util.waiting import run_coroutine, run_quickly
+from llm_coop_envs.util.waiting import run_coroutine
 
 if TYPE_CHECKING:
     from llm_coop_envs.runs.side_by_side import SideBySide
@@ -385,7 +385,7 @@ class _Runner:
             self._side_by_side = table
             interrupts.listen(table.interrupt)
             try:
-                run_coroutine(table.play(), run_anew=run_quickly)
+                run_coroutine(table.play())
             except asyncio.CancelledError:
                 raise KeyboardInterrupt from None
             finally:

@@ -70,24 +70,7 @@ def call_apart(function: Callable[[], T]) -> T:
         return pool.submit(contextvars.copy_context().run, function).result()
 
 
-def run_quickly(coroutine: Coroutine[Any, Any, T]) -> T:
-    """The result of a coroutine, in an event loop of uvloop where it is installed, else in asyncio's own.
-
-    For what waits thousands of times a second: uvloop takes a tenth less time for a question to a model.
-    """
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.run(coroutine)
-    return uvloop.run(coroutine)
-
-
-def run_coroutine(
-    coroutine: Coroutine[Any, Any, T],
-    loop: asyncio.AbstractEventLoop | None = None,
-    *,
-    run_anew: Callable[[Coroutine[Any, Any, T]], T] = asyncio.run,
-) -> T:
+def run_coroutine(coroutine: Coroutine[Any, Any, T], loop: asyncio.AbstractEventLoop | None = None) -> T:
     """The result of a coroutine.
 
     Where an event loop runs in this thread already (a notebook, an asynchronous server), the coroutine runs in another
@@ -96,11 +79,10 @@ def run_coroutine(
     Args:
         coroutine: what to run.
         loop: in which event loop, one that is not running; by default in a new one.
-        run_anew: runs a coroutine in a new event loop.
     """
 
     def run(coroutine: Coroutine[Any, Any, T]) -> T:
-        return run_anew(coroutine) if loop is None else loop.run_until_complete(coroutine)
+        return asyncio.run(coroutine) if loop is None else loop.run_until_complete(coroutine)
 
     try:
         asyncio.get_running_loop()

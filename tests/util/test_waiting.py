@@ -1,11 +1,10 @@
 import asyncio
 import contextlib
-import sys
 import threading
 
 import pytest
 
-from llm_coop_envs.util.waiting import call_apart, run_coroutine, run_quickly, run_through
+from llm_coop_envs.util.waiting import call_apart, run_coroutine, run_through
 
 
 async def at_once():
@@ -115,21 +114,3 @@ def test_an_interrupt_ends_what_runs_beside(monkeypatch):
 
     asyncio.run(inside())
     assert ended == [True]
-
-
-async def kind_of_loop():
-    return type(asyncio.get_running_loop()).__module__.partition(".")[0]
-
-
-def test_what_waits_often_runs_in_the_quicker_loop_where_there_is_one(monkeypatch):
-    pytest.importorskip("uvloop")
-    assert run_quickly(kind_of_loop()) == "uvloop"
-    assert run_coroutine(kind_of_loop(), run_anew=run_quickly) == "uvloop"
-    assert run_coroutine(kind_of_loop()) == "asyncio"
-    monkeypatch.setitem(sys.modules, "uvloop", None)  # as if it were not installed
-    assert run_quickly(kind_of_loop()) == "asyncio"
-
-
-def test_an_error_leaves_the_quicker_loop():
-    with pytest.raises(LookupError, match="no such thing"):
-        run_coroutine(failing(), run_anew=run_quickly)
