@@ -139,7 +139,7 @@ def test_snapshots_continue():
 def test_a_study_is_played_and_measured(tmp_path):
     run_study(load_study(FOLDER / "study.yaml"), tmp_path / "run", workers=1)
     folder = open_run(tmp_path / "run")
-    assert len(folder.episodes) == 10
+    assert len(folder.episodes) == 16
     events = [folder.read_events(arm.name, seed)[1] for arm, seed in folder.episodes if arm.name == "ring"]
     shares = [SCENARIO.episode_metrics(played)["revenue_share"] for played in events]
     assert max(shares) < 0.25
