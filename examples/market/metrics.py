@@ -136,7 +136,7 @@ MEASURES = Measures(
         "ask_spread": "The standard deviation of the sellers' asks in a round, averaged over rounds.",
         "same_asks": "The share of asks that another seller asked as well in the same round, 0 to 1.",
         "cost_spread": "The standard deviation of the sellers' costs.",
-        "turn_taking": "How often a seller who could sell held back, times the share of sales not by the top one, 0 to 1.",
+        "turn_taking": "How often a seller who could sell held back, times the share of sales not by the top, 0 to 1.",
     },
     words={
         "markup": MeasureWords(noun="the mark-up over the competitive price"),
