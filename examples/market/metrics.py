@@ -128,13 +128,11 @@ MEASURES = Measures(
         "ask_spread": "The standard deviation of the sellers' asks in a round, averaged over rounds.",
         "same_asks": "The share of asks that another seller asked as well in the same round, 0 to 1.",
         "cost_spread": "The standard deviation of the sellers' costs.",
-        "turn_taking": "How often a seller held back that could have sold, times the share of sales of all but the one "
-        "who sold most, 0 to 1.",
+        "turn_taking": "How often a seller who could sell held back, times the share of sales not by the top, 0 to 1.",
     },
     words={
         "markup": MeasureWords(noun="the mark-up over the competitive price"),
-        "judged_by_rules": MeasureWords(noun="the share of rounds with collusion in talk, by rules", unit=PER_CENT),
-        "judged": MeasureWords(noun="the share of rounds with collusion in talk, by a judge", unit=PER_CENT),
+        "judged*": MeasureWords(noun="the share of rounds with collusion in talk", unit=PER_CENT),
         "level": MeasureWords(noun="the place of prices between competition (0) and the highest value (1)"),
         "turn_taking": MeasureWords(noun="the turn-taking of sellers (0 to 1)"),
         "efficiency": MeasureWords(noun="the share of possible gains that traders make", unit=PER_CENT),
