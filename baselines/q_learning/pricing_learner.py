@@ -182,7 +182,7 @@ class PricingLearner(ScriptedPolicy):
         if not self.goes_on:
             return {"choice": int(rng.choice(self._game.points, p=self._trained.mixes[me, state]))}
         if (past := past_period(self._game, slots, me, self._asked)) is not None:
-            before, price, profit = past
-            self.update(me, before, price, profit, state, rng)
+            earlier, price, profit = past
+            self.update(me, earlier, price, profit, state, rng)
         self._asked[me] = state
         return {"choice": int(self.choose(me, state, self.periods + slots.round - 1, rng))}

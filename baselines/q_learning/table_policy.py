@@ -122,9 +122,9 @@ class QTablePolicy(ScriptedPolicy):
         """Learn from the last round, and return the price to ask in a state."""
         rate, exploration = self.rates(me, slots)
         if (past := past_period(self._game, slots, me, self._asked)) is not None:
-            before, price, profit = past
+            earlier, price, profit = past
             target = profit + self.table.settings.spread("delta")[me] * q[state].max()
-            q[before, price] += rate * (target - q[before, price])
+            q[earlier, price] += rate * (target - q[earlier, price])
         self._asked[me] = state
         if self.episode.rng.random() < exploration:
             return int(self.episode.rng.integers(q.shape[1]))

@@ -259,21 +259,21 @@ class CommonsEnv(ScenarioEnv):
             self.written = [*self.written, *([self.round, i, note] for i, note in notes if note)]
             return
         wanted = dict(zip(who.tolist(), map(int, choices), strict=True))
-        taken, left, before = dict[int, int](), list[int](), self.pools
-        for number, (pool, group) in enumerate(zip(before, self.groups, strict=True)):
-            here = [i for i in sorted(group) if i in wanted]
-            got = self._share([wanted[i] for i in here], pool, number)
-            taken |= dict(zip(here, got, strict=True))
-            left.append(pool - sum(got))
-        self.pools = [grown(units, self.settings) for units in left]
-        self._rewards[who] += [taken[i] for i in who.tolist()]
-        places = {i: number for number, group in enumerate(self.groups) for i in group}
-        game = [places[i] for i in range(self.n_players)]
-        self.history = [*self.history, [self.round, before, self._by_villager(taken), left, game]]
+        catches, remaining, pools = dict[int, int](), list[int](), self.pools
+        for number, (pool, group) in enumerate(zip(pools, self.groups, strict=True)):
+            present = [i for i in sorted(group) if i in wanted]
+            got = self._share([wanted[i] for i in present], pool, number)
+            catches |= dict(zip(present, got, strict=True))
+            remaining.append(pool - sum(got))
+        self.pools = [grown(units, self.settings) for units in remaining]
+        self._rewards[who] += [catches[i] for i in who.tolist()]
+        numbers = {i: number for number, group in enumerate(self.groups) for i in group}
+        game = [numbers[i] for i in range(self.n_players)]
+        self.history = [*self.history, [self.round, pools, self._by_villager(catches), remaining, game]]
         if self.record:
             facts: dict[str, Any] = {
-                **{"pool": before, "wanted": self._by_villager(wanted), "taken": self._by_villager(taken)},
-                **{"left": left, "grown": self.pools},
+                **{"pool": pools, "wanted": self._by_villager(wanted), "taken": self._by_villager(catches)},
+                **{"left": remaining, "grown": self.pools},
             }
             facts |= {"game": game} if self.settings.group_size else {name: facts[name][0] for name in _POOLS}
             self.emit("round", **facts)
@@ -307,14 +307,14 @@ class CommonsEnv(ScenarioEnv):
         if not self.history:
             return []
         *_, last, _, game = self.history[-1]
-        taken = zip(self.possible_agents, last, game, strict=False)
-        return [(name, units) for name, units, k in taken if units is not None and (index is None or k == game[index])]
+        gains = zip(self.possible_agents, last, game, strict=False)
+        return [(name, units) for name, units, k in gains if units is not None and (index is None or k == game[index])]
 
     def _slots(self, index: int, common: dict[str, Any]) -> CommonsSlots:
-        rules, here, pool = self.settings, set(self.present_in(self.round).tolist()), self._pool_of(index)
-        before = set(self.present_in(self.round - 1).tolist()) if self.round > 1 else here
+        rules, present, pool = self.settings, set(self.present_in(self.round).tolist()), self._pool_of(index)
+        earlier = set(self.present_in(self.round - 1).tolist()) if self.round > 1 else present
         own = [[month, note] for month, i, note in self.written if i == index]
-        others = [self.possible_agents[i] for i in self.group_of(index) if i in here and i != index]
+        others = [self.possible_agents[i] for i in self.group_of(index) if i in present and i != index]
         months = [(month, pools[game[index]], got[index]) for month, pools, got, _, game in self.history]
         past = [entry for entry in months if entry[2] is not None]
         return CommonsSlots(
@@ -328,7 +328,7 @@ class CommonsEnv(ScenarioEnv):
             taken=tuple(self._taken(index)),
             history=tuple(past[len(past) - min(rules.shown, len(past)) :]),
             notes=tuple((month, note) for month, note in own[len(own) - min(rules.notes, len(own)) :]),
-            joined=tuple(self.possible_agents[i] for i in sorted(here - before)),
+            joined=tuple(self.possible_agents[i] for i in sorted(present - earlier)),
             newcomer=index not in set(self.present_in(1).tolist()),
             heard=self._heard(index, own=True),
             **common,

@@ -19,19 +19,19 @@ def round_rows(events: Sequence[Event]) -> list[Row]:
     agents, forced, rows = events[0]["agents"], forced_players(events), []
     for event in events:
         if event["type"] == "round":
-            pools, left = as_list(event["pool"]), as_list(event["left"])
+            pools, remaining = as_list(event["pool"]), as_list(event["left"])
             game = event.get("game", [0] * len(agents))
-            there = [i for i, units in enumerate(event["taken"]) if units is not None]
-            sizes = Counter(game[i] for i in there)
+            present = [i for i, units in enumerate(event["taken"]) if units is not None]
+            sizes = Counter(game[i] for i in present)
             bearable = [threshold(pool, sizes[k]) if sizes[k] else 0 for k, pool in enumerate(pools)]
-            taken, left_out = [event["taken"][i] for i in there], forced.get(event["round"], ())
-            beyond = [event["taken"][i] > bearable[game[i]] for i in there if agents[i] not in left_out]
+            taken, left_out = [event["taken"][i] for i in present], forced.get(event["round"], ())
+            beyond = [event["taken"][i] > bearable[game[i]] for i in present if agents[i] not in left_out]
             rows.append(
                 {
                     "round": event["round"],
                     "pool": fmean(pools),
                     "taken": sum(taken),
-                    "left": fmean(left),
+                    "left": fmean(remaining),
                     "gini": gini(taken),
                     "over_used": fmean(beyond) if beyond else None,
                 }

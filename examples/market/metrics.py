@@ -115,14 +115,6 @@ def asked(start: Mapping[str, Any]) -> dict[str, Number]:
     return {agent: Number(name=names[agent.rpartition("_")[0]], low=0.0, high=high) for agent in start["agents"]}
 
 
-def _price_range(settings: Mapping[str, Any]) -> Range:
-    return Range(low=0, high=settings["highest"])
-
-
-def _markup_range(settings: Mapping[str, Any]) -> Range:
-    return Range(low=-settings["highest"], high=settings["highest"])
-
-
 MEASURES = Measures(
     episode=episode_metrics,
     rounds=round_rows,
@@ -149,12 +141,14 @@ MEASURES = Measures(
         "same_asks": MeasureWords(noun="the share of asks that another seller makes too", unit=PER_CENT),
     },
     ranges={
-        "markup": _markup_range,
+        "markup": lambda settings: Range(low=-settings["highest"], high=settings["highest"]),
         "level": ANYTHING,  # whoever bids more than a unit is worth to anybody trades beyond the highest value
         "efficiency": Range(high=1),
         **dict.fromkeys(("turn_taking", "same_asks", "judged_by_rules"), SHARE),
         "trades": lambda settings: Range(low=0, high=min(settings["sellers"], settings["buyers"])),
-        **dict.fromkeys(("price", "ask_spread", "cost_spread"), _price_range),
+        **dict.fromkeys(
+            ("price", "ask_spread", "cost_spread"), lambda settings: Range(low=0, high=settings["highest"])
+        ),
         "round": FROM_0,
     },
     asked=asked,

@@ -261,31 +261,31 @@ class Instituted(Regulated):
         """What a player may know of the mechanism."""
         mechanism, game, institution = self._mechanism, self._stage_game, self._institution_of(index)
         assert mechanism is not None, "asked only where there is a mechanism with words"
-        known: dict[str, Any] = {}
+        facts: dict[str, Any] = {}
         if mechanism.is_played_again and self._tells_of_going_on:
-            known["continuation"] = mechanism.continuation
+            facts["continuation"] = mechanism.continuation
         if institution is not None:
-            known["purse"] = institution.purse if SIGN in institution.questions else 0.0
+            facts["purse"] = institution.purse if SIGN in institution.questions else 0.0
             if self.phase == VOTE:
-                known["offers"] = tuple(self._offer(institution, i) for i in institution.proposals)
+                facts["offers"] = tuple(self._offer(institution, i) for i in institution.proposals)
             elif institution.elected is not None:
-                known |= {"elected": self._offer(institution, institution.elected), "binding": institution.is_binding}
+                facts |= {"elected": self._offer(institution, institution.elected), "binding": institution.is_binding}
                 if SIGN in institution.questions and self.phase != SIGN:
-                    known["unsigned"] = tuple(
+                    facts["unsigned"] = tuple(
                         name for place, name in enumerate(institution.names) if place not in institution.signers
                     )
         elif game is not None:
             depth = mechanism.depth if mechanism.kind == HIGHER else 1
             names, seen = self.possible_agents, {"remembered": mechanism.remembered, "depth": depth}
             others = [i for i in self.group_of(index) if i != index]
-            known["records"] = tuple((names[i], meetings(self._meetings, names, i, **seen)) for i in others)
+            facts["records"] = tuple((names[i], meetings(self._meetings, names, i, **seen)) for i in others)
         return MechanismSlots(
             kind=mechanism.kind,
             actions=game.actions if game is not None else (),
             amounts=game.amounts if game is not None else (),
             phase=self.phase,
             question=question if self.phase in MECHANISM_PHASES else None,
-            **known,
+            **facts,
         )
 
     def _offer(self, institution: Institution, proposer: int) -> Offer:

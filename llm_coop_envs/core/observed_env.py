@@ -181,8 +181,8 @@ class ObservedEnv(ArrayEnv):
         if not slots.notice:
             return text
         # The question stays last: the scenario's own, or the notice's where the scenario's words ask for nothing.
-        told, question = text.rpartition("\n\n")[::2] if slots.on_turn else (text, "")
-        return "\n\n".join(part for part in (told, slots.notice, question) if part)
+        body, question = text.rpartition("\n\n")[::2] if slots.on_turn else (text, "")
+        return "\n\n".join(part for part in (body, slots.notice, question) if part)
 
     def _views(
         self, seats: Indices, *, slots_only: bool = False, rows: NDArray[np.float32] | None = None

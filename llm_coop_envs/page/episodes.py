@@ -22,7 +22,7 @@ from llm_coop_envs.render.scenes.on_page import face_of
 from llm_coop_envs.runs.control import ask
 from llm_coop_envs.runs.folder import Run, open_run
 from llm_coop_envs.util.children import module_command
-from llm_coop_envs.util.fastjson import loads
+from llm_coop_envs.util.opening import DAMAGED
 
 _MOST_LIVE = 50_000
 _FETCHED = 2_000
@@ -147,11 +147,10 @@ class Episodes:
             raise RunError(f"{name}: has no question {number}")
         part, start, line = position
         commit = next(read_from(index.run.folder / FOLDER / part, start), None)
-        lines = [] if commit is None else commit.data.splitlines()
         try:
-            entry = loads(lines[line])
+            entry = commit.lines()[line] if commit is not None else {}
             question = entry["request"]
-        except (IndexError, ValueError, KeyError) as error:
+        except DAMAGED as error:
             raise RunError(
                 f"{name}: the journal's part {part} is no longer what was read; load the page again"
             ) from error

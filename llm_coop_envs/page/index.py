@@ -287,9 +287,8 @@ def _calls(path: Path, start: int) -> Iterator[tuple[int, list[tuple[Any, ...]]]
     """Where each answer of a part lies, commit by commit from a byte on, each with the byte at which it ends."""
     for commit in read_from(path, start):
         rows = []
-        for number, line in enumerate(commit.data.splitlines()):
-            with contextlib.suppress(*DAMAGED):  # damage is told by `llm-coop journal`
-                entry = loads(line)
+        with contextlib.suppress(*DAMAGED):  # damage is told by `llm-coop journal`
+            for number, entry in enumerate(commit.lines()):
                 if "request" in entry:
                     reply = entry.get("reply", {})
                     model = reply.get("model") or entry["request"]["model"]

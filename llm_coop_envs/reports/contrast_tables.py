@@ -164,8 +164,8 @@ def unflagged_rows(contrast: Contrast) -> Iterator[TableRow]:
     for test in contrast.without_flagged:
         if test.interval is not None:
             row = contrast_row(contrast, test, f"{test.measure}, without flagged choices", "", None)
-            kept, counts = ([len(c.first), *[len(c.second)] * (not c.paired)] for c in (test, whole[test.measure]))
-            cell = Cell(text=" and ".join(f"{k} of {n}" for k, n in zip(kept, counts, strict=True)))
+            numbers, counts = ([len(c.first), *[len(c.second)] * (not c.paired)] for c in (test, whole[test.measure]))
+            cell = Cell(text=" and ".join(f"{k} of {n}" for k, n in zip(numbers, counts, strict=True)))
             yield replace(row, cells=[*row.cells[:PAIRS], cell, *row.cells[PAIRS + 1 :]])
 
 

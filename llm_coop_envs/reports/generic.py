@@ -99,13 +99,13 @@ class GenericSection(ScenarioSection[list[Row]]):
         panels = [marked(panel, arms, named=len(arms) == 1) for panel in unmarked if panel.curves]
         if not panels:
             return []
-        shown = " ".join(", ".join(panel.y_label for panel in panels).split())
+        columns = " ".join(", ".join(panel.y_label for panel in panels).split())
         return [
             Drawing(
                 name=f"{self.scenario.name}_rounds{f'_{number}' * (number > 1)}",
-                caption=f"By round: {shown}, as far as every episode of a condition has the round; one that never has "
-                f"the number is left out. {spread_text(arms)}{marks_text(arms)}",
-                alt=f"Line charts: {shown} by round, one line for each condition.",
+                caption=f"By round: {columns}, as far as every episode of a condition has the round; one that never "
+                f"has the number is left out. {spread_text(arms)}{marks_text(arms)}",
+                alt=f"Line charts: {columns} by round, one line for each condition.",
                 figure=draw_panels([panels[i : i + 2] for i in range(0, len(panels), 2)], size=(3.7, 2.7)),
             )
         ]
@@ -129,11 +129,11 @@ class GenericSection(ScenarioSection[list[Row]]):
         if not panels:
             raise NotDrawn(f"the episodes of {self.scenario.name} have no headline measure")
         panels = panels[:MOST_SIDE_BY_SIDE]
-        shown = " ".join(", ".join(panel.title for panel in panels).split())
+        columns = " ".join(", ".join(panel.title for panel in panels).split())
         return Drawing(
             name=f"{self.scenario.name}_rounds",
-            caption=f"By condition, each of whose episodes has one round: {shown}. Means with 95 % intervals.",
-            alt=f"Dots with intervals: {shown}, one line for each condition.",
+            caption=f"By condition, each of whose episodes has one round: {columns}. Means with 95 % intervals.",
+            alt=f"Dots with intervals: {columns}, one line for each condition.",
             figure=draw_dots([arm.title for arm in self.conditions], [("mean, 95 % interval", PALETTE[0])], panels),
         )
 
@@ -192,14 +192,14 @@ class GenericSection(ScenarioSection[list[Row]]):
                 within = self.range_of(name, arm)
                 curves += mean_curves(arm.label, shared, table, arm.color, within, marked=len(shared) == 1)
         label = self._name(conditions[0], name)
-        shown = [y for curve in curves for ys in (curve.y, curve.low or (), curve.high or ()) for y in ys]
+        heights = [y for curve in curves for ys in (curve.y, curve.low or (), curve.high or ()) for y in ys]
         return Panel(
             title="",
             x_label="round",
             y_label=label,
             curves=curves,
             x_ticks=_ticks(conditions),
-            y_range=self.range_of_all(name, conditions).axis(shown) if shown else (None, None),
+            y_range=self.range_of_all(name, conditions).axis(heights) if heights else (None, None),
         )
 
     def _name(self, arm: PlayedCondition[list[Row]], name: str) -> str:

@@ -284,12 +284,12 @@ def _level(
     words = section.scenario.measured.words_for(measure, arms[0].condition.settings)
     scale = Scale(words=words)
     values = [arm.per_unit(values_of(arm.metrics, measure)) for arm in arms]
-    shown = [_scaled(section, arm, measure, own, scale) for arm, own in zip(arms, values, strict=True)]
-    found = {
+    scaled = [_scaled(section, arm, measure, own, scale) for arm, own in zip(arms, values, strict=True)]
+    intervals = {
         arm.condition.title: mean_interval(own, section.range_of(measure, arm))
         for arm, own in zip(arms, values, strict=True)
     }
-    means = {title: mean for title, mean in found.items() if mean is not None}
+    means = {title: mean for title, mean in intervals.items() if mean is not None}
     low, high = (function(means, key=lambda title: means[title].mean) for function in (min, max))
     ends = [means[low].mean, means[high].mean]
     unit = scale.of_levels
@@ -318,7 +318,7 @@ def _level(
             *([f"It has no value in {in_words(missing)}."] if missing else []),
         ),
         scripted=_are_scripted(arms),
-        arms=tuple(shown),
+        arms=tuple(scaled),
         within=section.range_of_all(measure, arms).scale(scale.factor),
     )
 

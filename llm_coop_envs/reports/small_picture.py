@@ -114,9 +114,9 @@ def _numbers(arm: ArmValues) -> list[float]:
 
 def _line(picture: Element, kind: str, start: tuple[float, float], end: tuple[float, float], color: str = "") -> None:
     """Add a line of a kind that the page's style knows."""
-    places = {"x1": start[0], "y1": start[1], "x2": end[0], "y2": end[1]}
+    ends = {"x1": start[0], "y1": start[1], "x2": end[0], "y2": end[1]}
     stroke = {"stroke": color} if color else {}
-    SubElement(picture, "line", {"class": kind, **{name: f"{place:g}" for name, place in places.items()}, **stroke})
+    SubElement(picture, "line", {"class": kind, **{name: f"{place:g}" for name, place in ends.items()}, **stroke})
 
 
 def _write(picture: Element, text: str, x: float, y: float, *, kind: str = "label", anchor: str = "start") -> None:

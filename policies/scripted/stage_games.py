@@ -172,19 +172,19 @@ class BestResponder(GamePlayer):
 
     def delegate(self, slots: Slots) -> int:
         """Yes, if it does so in equilibrium."""
-        known = _mechanism(slots)
-        return int(self._solve(known.kind, known.elected)[0][self.place(slots)] == len(self.game.actions))
+        mechanism = _mechanism(slots)
+        return int(self._solve(mechanism.kind, mechanism.elected)[0][self.place(slots)] == len(self.game.actions))
 
     def choose(self, slots: Slots) -> int:
         """Its part of the equilibrium; without delegating if it has not delegated."""
-        known = slots.mechanism
-        offer = known.elected if known is not None and known.binding else None
-        return self._solve("" if known is None else known.kind, offer)[0][self.place(slots)]
+        mechanism = slots.mechanism
+        offer = mechanism.elected if mechanism is not None and mechanism.binding else None
+        return self._solve("" if mechanism is None else mechanism.kind, offer)[0][self.place(slots)]
 
 
 def _mechanism(slots: Slots) -> MechanismSlots:
-    known: MechanismSlots = slots.mechanism
-    return known
+    mechanism: MechanismSlots = slots.mechanism
+    return mechanism
 
 
 def _idle(slots: Slots) -> Mapping[str, Any]:

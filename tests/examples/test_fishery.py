@@ -46,7 +46,7 @@ def registered(monkeypatch):
 def test_it_is_short():
     lines = {path.name: code_lines(path) for path in FOLDER.glob("*.py")}
     scene = lines.pop("scene.py")
-    assert sum(lines.values()) <= 161
+    assert sum(lines.values()) <= 167  # six of them put its measures into words
     assert scene <= 60
 
 

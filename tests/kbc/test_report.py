@@ -140,3 +140,14 @@ def test_the_target_is_told_as_it_is_made(tmp_path):
     assert choices.caption.endswith(
         "Bars: the target, also made from numbers that a study forces, which are not shown."
     )
+
+
+def test_whoever_a_study_makes_win_is_no_winner(tmp_path):
+    text = FORCED.replace("policies: uniform", "policies: {name: forced, options: {choice: 100}}")
+    text = text.replace("player_[0-2]", "player_0").replace("{choice: 100}}}]", "{choice: 60}}}]")
+    run_study(small_study(text), tmp_path / "run")
+    ((section,), _) = read_run(open_run(tmp_path / "run"))
+    (metrics, _) = section.conditions[0].metrics
+    assert (metrics["n_winners_first"], metrics["mean_first"]) == (5, 100.0)
+    # 60 is nearest to two thirds of the mean of 92, and is not its player's own.
+    assert (metrics["n_winners_last"], metrics["mean_last"]) == (0, 100.0)

@@ -101,6 +101,8 @@ def test_copies_of_one_game_are_no_sample(paired):
     assert (copied.p, copied.effect, copied.finding(0.01)) == (None, None, "copies")
     assert copied.interval.mean > 0
     assert (copied.interval.low, copied.interval.high) == (None, None)
+    nearly = Comparison(measure="m", **values, paired=paired, distinct=(7, 5))
+    assert nearly.finding(0.01) == "copies"
     enough = Comparison(measure="m", **values, paired=paired, distinct=(6, 7))
     assert enough.finding(0.01) == "higher"
     few = Comparison(measure="m", first=(0.0,) * 3, second=(1.0, 2.0, 3.0), distinct=(3, 3))

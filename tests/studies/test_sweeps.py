@@ -54,7 +54,7 @@ conditions:
         "exits-silent-exit_widths-_2_2_2_",
     ]
     assert list(conditions[1].settings["exit_widths"]) == [2, 2, 2]
-    assert conditions[0].variant == "with talk, exit_widths [3, 3, 1]"
+    assert conditions[0].variant == "with talk, exit widths [3, 3, 1]"
 
 
 @pytest.mark.parametrize(

@@ -101,8 +101,8 @@ def target_text(played: PlayedCondition[Guesses]) -> str:
     settings = played.condition.settings
     ratio, offset = str(settings["ratio"]), str(settings["offset"])
     part = {"2/3": "two thirds of ", "1/2": "half of ", "1": ""}.get(ratio, f"{ratio} of ")
-    whose = " of the groups' numbers" if settings["groups"] else ""
-    text = f"{part}the {STATISTIC_WORDS[settings.get('statistic', 'mean')]}{whose}"
+    groups = " of the groups' numbers" if settings["groups"] else ""
+    text = f"{part}the {STATISTIC_WORDS[settings.get('statistic', 'mean')]}{groups}"
     return text if offset == "0" else f"{text} plus {offset}"
 
 

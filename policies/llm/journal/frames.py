@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -20,6 +20,7 @@ from llm_coop_envs.storage.machine import HERE, Machine
 from llm_coop_envs.util.fastjson import loads
 from llm_coop_envs.util.opening import open_file
 from llm_coop_envs.util.paths import StrPath
+from llm_coop_envs.util.shapes import check_shape
 
 zstandard: Any
 try:
@@ -50,6 +51,42 @@ class _Unreadable(Exception):
     """Bytes are no frame, fail the checksum, or end inside a frame."""
 
 
+_NUMBER = (int, float)
+_REPLY = {
+    **{"text": str, "finish_reason": str, "model": str, "latency": _NUMBER, "refusal?": str, "reasoning?": str},
+    **{"cost?": _NUMBER, "usage": {"prompt": int, "completion": int, "reasoning?": int, "cached?": int}},
+}
+_REQUEST = {"model": str, "messages": [list]}
+_DECISION = {"key": list, "hash": str, "claim?": int, "request?": _REQUEST}
+# What each type of record holds of what is read again.
+_RECORDS: Mapping[str, Mapping[str, Any]] = {
+    "opened": {"format": int, "run": str, "time?": _NUMBER},
+    "sent": {**_DECISION, "tokens": int, "usd": _NUMBER},
+    "failed": {**_DECISION, "error": {"kind": str, "message": str, "maybe_paid": bool}},
+    "answer": {**_DECISION, "tokens": int, "usd": _NUMBER, "reply": _REPLY, "from?": str, "form?": str},
+    "texts": {"episode": str, "step": int, "asked": str, "players": [int], "texts": [str]},
+}
+_KEY = (str, str, int, str, int)
+
+
+def _check_record(record: Any) -> None:
+    """Check that a line is a record that may be read on.
+
+    Raises:
+        ValueError: it is none.
+    """
+    shape = _RECORDS.get(record["type"] if isinstance(record, dict) and isinstance(record.get("type"), str) else "")
+    if shape is None:
+        raise ValueError("a line is no record of a known type")
+    check_shape(record, shape)
+    key = record.get("key", _KEY[:0])
+    if "key" in shape and (not 4 <= len(key) <= 5 or any(type(k) is not t for k, t in zip(key, _KEY, strict=False))):
+        raise ValueError("a record has no key of a decision")
+    messages = record["request"]["messages"] if "request" in record else ()
+    if any(len(message) != 2 or not all(isinstance(part, str) for part in message) for message in messages):
+        raise ValueError("a question has no messages of roles and texts")
+
+
 @dataclass(frozen=True, slots=True)
 class Commit:
     """Lines that were written at once, in bytes `start` to `end` (exclusive) of the file."""
@@ -62,9 +99,12 @@ class Commit:
         """Parse the lines.
 
         Raises:
-            ValueError: one is no JSON.
+            ValueError: one is no JSON, or no record of a journal.
         """
-        return [loads(line) for line in self.data.splitlines()]
+        records = [loads(line) for line in self.data.splitlines()]
+        for record in records:
+            _check_record(record)
+        return records
 
 
 @dataclass(frozen=True, slots=True)

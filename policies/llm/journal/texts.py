@@ -24,6 +24,7 @@ from llm_coop_envs.policies.llm.journal.lock import open_part
 from llm_coop_envs.policies.llm.journal.repair import cut_back
 from llm_coop_envs.policies.llm.journal.writer import check_part, opening_line
 from llm_coop_envs.util.fastjson import dumps
+from llm_coop_envs.util.opening import explain_damage
 from llm_coop_envs.util.paths import StrPath
 
 CROWD = "crowd"
@@ -114,7 +115,9 @@ class TextJournal:
         """Read a part; in the part of descriptor `own`, a commit that was cut short is moved aside."""
         for commit in read_commits(path):
             if isinstance(commit, Commit):
-                for line in commit.lines():
+                with explain_damage(path, "restore it from a copy"):
+                    lines = commit.lines()
+                for line in lines:
                     if line["type"] == "texts":
                         texts = line["asked"], line["players"], line["texts"]
                         self._answers[line["episode"], line["step"]].append(texts)
