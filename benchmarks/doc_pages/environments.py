@@ -194,9 +194,9 @@ def _record_lines(record: type) -> Iterable[str]:
 
 def _parts_of(kind: type[Slots]) -> list[type]:
     """Return the records of a scenario's own that its slots hold."""
-    held = " ".join(str(annotation) for annotation in kind.__annotations__.values())
+    annotations = " ".join(str(annotation) for annotation in kind.__annotations__.values())
     named = vars(sys.modules[kind.__module__]).values()
-    return [part for part in named if hasattr(part, "_fields") and re.search(rf"\b{part.__name__}\b", held)]
+    return [part for part in named if hasattr(part, "_fields") and re.search(rf"\b{part.__name__}\b", annotations)]
 
 
 def _allowed(description: Description) -> Mapping[str, Iterable[Any]]:
@@ -286,9 +286,9 @@ def _preset_rows(presets: Mapping[str, Mapping[str, Any]]) -> Iterable[str]:
         bases = [base for base, settings in earlier.items() if settings and settings.items() <= changes.items()]
         base = max(bases, key=lambda candidate: len(earlier[candidate]), default=None)
         added = {key: value for key, value in changes.items() if base is None or key not in earlier[base]}
-        words = [f"as `{base}`"] if base else []
-        words += [f"`{key}={_value(value)}`" for key, value in added.items()]
-        yield f"| `{name}` | {', '.join(words) or 'nothing: the defaults'} |"
+        cells = [f"as `{base}`"] if base else []
+        cells += [f"`{key}={_value(value)}`" for key, value in added.items()]
+        yield f"| `{name}` | {', '.join(cells) or 'nothing: the defaults'} |"
         earlier[name] = changes
 
 

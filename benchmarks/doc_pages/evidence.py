@@ -187,7 +187,7 @@ def _models(episodes: Mapping[str, Sequence[EpisodeTables]]) -> dict[str, dict[s
                 by_seed = choices.setdefault(kinds.parse(episode.policies[event["agent"]])[1], {})
                 by_seed.setdefault(episode.seed, []).append(event["choice"] == 0)
         for model, by_seed in choices.items():
-            values = {seed: sum(made) / len(made) for seed, made in by_seed.items()}
+            values = {seed: sum(gains) / len(gains) for seed, gains in by_seed.items()}
             cells.setdefault(model, {})[title] = _interval(values, own[0].condition.cluster)
     return cells
 

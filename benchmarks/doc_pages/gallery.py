@@ -139,8 +139,8 @@ def film_condition(run: Run, name: str, site: Path) -> dict[str, str]:
     path = site / f"{run.folder.name}-{name}.gif"
     if not path.exists():
         began = time.perf_counter()
-        words = ["film", str(run.folder), name, str(condition.seeds[0]), "-o", str(path), *_FILM]
-        app(words, standalone_mode=False)
+        arguments = ["film", str(run.folder), name, str(condition.seeds[0]), "-o", str(path), *_FILM]
+        app(arguments, standalone_mode=False)
         print(f"{path.name}: {time.perf_counter() - began:.0f} s", flush=True)
     if path.stat().st_size > MOST_BYTES:
         raise RunError(f"{path}: has {path.stat().st_size:,} bytes, more than {MOST_BYTES:,}; film a shorter game")

@@ -194,8 +194,10 @@ def _comparison(record: dict[str, Any]) -> str:
     for row in record["rows"]:
         source, _, details = row["below"].partition("; ")
         if source == _MARKET:
-            shown = [row["cells"][column - 1] for column in columns]
-            cells = [f"{mean} ({interval.replace(' to ', '…')})" if interval else mean for mean, interval in shown]
+            values = [row["cells"][column - 1] for column in columns]
+            cells = [
+                f"{mean} ({interval.replace(' to ', '…')})" if interval else mean for mean, interval in values
+            ]
             rows.append([f"{row['name']} ({', '.join(details.split('; ')[0].split(', '))})", *cells])
     return table(["player", *(record["head"][column] for column in columns)], rows)
 
