@@ -195,9 +195,7 @@ def _comparison(record: dict[str, Any]) -> str:
         source, _, details = row["below"].partition("; ")
         if source == _MARKET:
             values = [row["cells"][column - 1] for column in columns]
-            cells = [
-                f"{mean} ({interval.replace(' to ', '…')})" if interval else mean for mean, interval in values
-            ]
+            cells = [f"{mean} ({interval.replace(' to ', '…')})" if interval else mean for mean, interval in values]
             rows.append([f"{row['name']} ({', '.join(details.split('; ')[0].split(', '))})", *cells])
     return table(["player", *(record["head"][column] for column in columns)], rows)
 
