@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from llm_coop_envs.errors import LlmCoopError, RunError
-from llm_coop_envs.util.opening import read_file
+from llm_coop_envs.util.opening import DAMAGED, read_file
 from llm_coop_envs.util.pace import CountedPace
 
 console = Console(emoji=False, highlight=False, soft_wrap=True)
@@ -68,7 +68,7 @@ def read_fields(path: Path | None) -> dict[str, Any]:
         return {}
     try:
         data: Any = yaml.safe_load(read_file(path).decode())
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+    except (OSError, yaml.YAMLError, *DAMAGED) as error:
         raise RunError(f"the settings file {path} cannot be read: {error}") from error
     if not isinstance(data, dict):
         raise RunError(f"the settings file {path} must hold fields and their values")

@@ -33,7 +33,7 @@ def test_no_error_but_our_own(targets, name):
     assert not found, "\n".join(found.values())
 
 
-@pytest.mark.parametrize("name", ["study", "pack", "population", "prices"])
+@pytest.mark.parametrize("name", ["study", "pack", "population", "prices", "settings of learners"])
 def test_brackets_are_refused(targets, name):
     with pytest.raises(LlmCoopError):
         targets[name].read(b"[" * 100_000)
