@@ -12,7 +12,7 @@ import yaml
 
 from llm_coop_envs.errors import SettingsError, StudyError
 from llm_coop_envs.util.checks import suggestion
-from llm_coop_envs.util.opening import read_file
+from llm_coop_envs.util.opening import DAMAGED, read_file
 from llm_coop_envs.util.values import Loader
 
 MAX_BYTES = 1_000_000
@@ -234,7 +234,7 @@ class _Reader:
             if not is_text(node.value):
                 raise ValueError("half a surrogate pair is no text")
             return replace(empty, value=self._loader.construct_object(node))
-        except ValueError as error:
+        except DAMAGED as error:
             empty.fail(f"cannot be read: {error}")
 
     def _mapping(self, node: yaml.MappingNode, field: str, below: tuple[int, ...]) -> dict[str, YamlNode]:

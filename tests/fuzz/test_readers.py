@@ -1,5 +1,6 @@
 """A little of `make fuzz`, for every loader and reader; and what it has found."""
 
+import contextlib
 import re
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import fuzzing
 import pytest
 
 from llm_coop_envs.errors import LlmCoopError, StudyError
+from llm_coop_envs.policies.llm.playing.packs import Pack
 from llm_coop_envs.studies.study import load_study
 
 NAMES = (
@@ -28,7 +30,7 @@ def targets(tmp_path_factory):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_no_error_but_our_own(targets, name):
-    counts, found = fuzzing.fuzz(targets[name], 0.5)
+    counts, found = fuzzing.fuzz(targets[name], 0.5, derandomize=True)
     assert counts["inputs"] > 0
     assert not found, "\n".join(found.values())
 
@@ -37,6 +39,20 @@ def test_no_error_but_our_own(targets, name):
 def test_brackets_are_refused(targets, name):
     with pytest.raises(LlmCoopError):
         targets[name].read(b"[" * 100_000)
+
+
+@pytest.mark.parametrize("value", ["2026-13-45", "!!int x", "!!float x", "!!timestamp x", "!!bool x", "{[]: 1}"])
+@pytest.mark.parametrize("name", ["study", "population", "prices", "arms", "settings of learners"])
+def test_values_that_are_none_of_their_kind_are_refused_or_texts(targets, name, value):
+    with contextlib.suppress(LlmCoopError):
+        targets[name].read(f"name: {value}\n".encode())
+
+
+@pytest.mark.parametrize("value", ["2026-13-45", "!!int x", "!!float x", "!!timestamp x", "!!bool x", "{[]: 1}"])
+def test_values_of_a_pack_that_are_none_of_their_kind_are_refused(tmp_path, value):
+    (tmp_path / "manifest.yaml").write_text(f"name: {value}\n")
+    with pytest.raises(LlmCoopError, match=r"manifest\.yaml"):
+        Pack(tmp_path)
 
 
 @pytest.mark.parametrize("content", [b'{"name": "0123456789abcdef"}', b'{"name": [], "host": {}}', b"[" * 100_000])

@@ -26,8 +26,11 @@ class TimeIsUp(BaseException):
     """The time for a target is over."""
 
 
-def fuzz(target, seconds):
-    """Give a target what its strategy draws, for a time; returns how many were read, and errors that are not ours."""
+def fuzz(target, seconds, derandomize=False):
+    """Give a target what its strategy draws, for a time; returns how many were read, and errors that are not ours.
+
+    Derandomized, all runs begin with the same inputs; how many there are hangs on the machine.
+    """
     counts = {"inputs": 0, "refused": 0}
     found = {}
     end = time.process_time() + seconds
@@ -36,6 +39,7 @@ def fuzz(target, seconds):
         max_examples=10**6,
         deadline=None,
         database=None,
+        derandomize=derandomize,
         verbosity=Verbosity.quiet,
         phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),

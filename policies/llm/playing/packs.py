@@ -28,7 +28,7 @@ from llm_coop_envs.interface.wording import MAX_TEMPLATE, PROMPTS, Templates, re
 from llm_coop_envs.policies.llm.playing.calls import GENERIC, names, workflow_class
 from llm_coop_envs.policies.llm.playing.personas import ANY, Persona, read_personas
 from llm_coop_envs.util.checks import suggestion
-from llm_coop_envs.util.opening import read_file
+from llm_coop_envs.util.opening import DAMAGED, read_file
 from llm_coop_envs.util.references import load
 from llm_coop_envs.util.trust import check_folder
 
@@ -263,6 +263,8 @@ def _read_yaml(path: Path) -> Any:
         mark = getattr(error, "problem_mark", None)
         line = f", line {mark.line + 1}" if mark is not None else ""
         raise WordingError(f"{path}{line}: is no YAML ({getattr(error, 'problem', error)})") from error
+    except DAMAGED as error:  # a date of a thirteenth month, say
+        raise WordingError(f"{path}: holds a value that is none of its kind ({error})") from error
 
 
 def _read_manifest(path: Path) -> Manifest:
