@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 
 from llm_coop_envs.errors import MissingExtra
-from llm_coop_envs.render.charts.curves import Curve, Dots, Level, MarkedLine, Panel, Shade, draw_panels
+from llm_coop_envs.render.charts.layout import draw_panels
+from llm_coop_envs.render.charts.panels import Curve, Dots, Level, MarkedLine, Panel, Shade
 from llm_coop_envs.render.charts.sizes import column_width
 from llm_coop_envs.render.charts.style import FORMATS, PALETTE, picture
 
