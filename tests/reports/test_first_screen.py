@@ -81,15 +81,13 @@ def test_a_printed_page_is_whole_and_no_picture_takes_more_than_half_of_it(brows
     try:
         browser.call("Emulation.setEmulatedMedia", media="print")
         folded = browser.run("[...document.querySelectorAll('main details:not([open])')].length")
-        unseen = browser.run(
-            "[...document.querySelectorAll('main td, main pre, main dd')].filter(e => !e.offsetHeight)"
-        )
+        cells = "[...document.querySelectorAll('main td, main pre, main dd')]"
+        unseen = browser.run(f"{cells}.filter(e => !e.offsetHeight)")
         assert folded > 0
         assert unseen == []
         assert browser.run("document.querySelector('.toc').offsetHeight") == 0
-        heights = browser.run(
-            "[...document.querySelectorAll('.pictures figure:not(.wide) img')].map(e => e.offsetHeight)"
-        )
+        pictures = "[...document.querySelectorAll('.pictures figure:not(.wide) img')]"
+        heights = browser.run(f"{pictures}.map(e => e.offsetHeight)")
         assert heights
         assert max(heights) <= 10.5 / 2.54 * 96 + 1
         boxes = "[...document.querySelectorAll('article.card')].map(one => one.getBoundingClientRect())"
@@ -228,9 +226,8 @@ def test_the_contents_mark_what_is_read_and_nothing_on_a_page_that_does_not_scro
 
 
 def test_of_many_comparisons_ten_are_listed_and_the_others_told_by_what_they_come_to(tmp_path):
-    others = "".join(
-        f"  - {{<<: *arm, name: to-{high}, settings: {{players: 3, high: {high}}}}}\n" for high in range(101, 113)
-    )
+    other = "  - {{<<: *arm, name: to-{0}, settings: {{players: 3, high: {0}}}}}\n"
+    others = "".join(other.format(high) for high in range(101, 113))
     text = f"""\
 name: many
 conditions:
