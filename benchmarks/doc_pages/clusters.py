@@ -252,7 +252,6 @@ def page() -> str:
             name if index == 0 else "",
             str(result["machines"]),
             f"{result['calls']:,.0f}",
-            *(f"{result['busy'][kind]:.0%}" for kind in (_CPU, _MODEL, _FOLDER)),
             Simulated(calls=result["calls"], busy=result["busy"]).bottleneck,
         ]
         for name, results in recorded["simulated"].items()
@@ -260,9 +259,7 @@ def page() -> str:
     ]
     parts = {
         "measured": table(["microseconds", "median"], rows),
-        "simulated": table(
-            ["", "machines", "calls/s", *(f"{kind} busy" for kind in (_CPU, _MODEL, _FOLDER)), "limit"], simulated
-        ),
+        "simulated": table(["", "machines", "calls/s", "limit"], simulated),
         "machine": f"{host['cpu']}, {host['cores']} cores, load {host['load']:.1f} before, Python {host['python']}",
         "assumed": f"{PARTS} parts on each machine, {EPISODES} concurrent episodes in each, {CALLS} calls an episode, "
         f"a latency of {LATENCY:g} s, {STEPS_OF_A_CLAIM} file operations for an episode and {STEPS_OF_A_SYNC} for each "

@@ -161,8 +161,6 @@ def _page(description: Description, shared_settings: set[str], shared_measures: 
         "",
         _measures_table({key: about for key, about in measures.items() if key in headline}),
         "",
-        f"Others: {', '.join(f'`{key}`' for key in measures if key not in headline)}.",
-        "",
         "## Scripted policies",
         "",
         *(_policy(policy) for policy in description.policies if policy.name != "llm"),
@@ -215,8 +213,8 @@ def _short_table(settings: Iterable[Setting], allowed: Mapping[str, Iterable[Any
         ]
         others = [f"`{_cell(value)}`" for value in values if value != json.dumps(setting.default)]
         default = ", ".join([f"`{_value(setting.default)}`", *others])
-        rows.append(f"| `{setting.name}` | {default} | {_cell(sentence)} |")
-    return "\n".join(["| setting | default, other values | meaning and source |", "|---|---|---|", *rows])
+        rows.append(f"| `{setting.name}`: {default} | {_cell(sentence)} |")
+    return "\n".join(["| setting: default, other values | meaning and source |", "|---|---|", *rows])
 
 
 def _plain_table(texts: Mapping[str, str], head: str = "measure") -> str:

@@ -170,13 +170,13 @@ def _entry(record: dict[str, Any]) -> str:
 
 
 def _speed(speed: dict[str, Any]) -> str:
-    rows = [
-        [name, f"{case['million_periods_per_second']['median']:.1f}"]
+    own = (
+        f"{name} {case['million_periods_per_second']['median']:.1f}"
         for name, case in speed["speeds"].items()
         if ":" not in name
-    ]
-    rows += [[f"{name} (measured elsewhere)", f"{value:g}"] for name, value in speed["others"].items()]
-    return table(["loop", "million periods per second of one core"], rows)
+    )
+    others = (f"{name} {value:g}" for name, value in speed["others"].items())
+    return f"{'; '.join(own)}. Measured elsewhere: {'; '.join(others)}."
 
 
 def _tables() -> str:
