@@ -169,13 +169,13 @@ def _scenario(name: str, recorded: Mapping[str, Any]) -> str:
     synthetic = find_synthetic_worlds(name)
     detectors = recorded["detectors"]
     found = detectors[synthetic.rule]["found"]
-    worlds = [
-        [world.about, "yes" if world.intent else "no", f"{100 * found[world.name]:.1f}"] for world in synthetic.worlds
-    ]
+    worlds = [[world.about, f"{100 * found[world.name]:.1f}"] for world in synthetic.worlds if world.intent]
+    others = {world.about: found[world.name] for world in synthetic.worlds if not world.intent}
     return "\n\n".join(
         [
             f"### {find_scenario(name).title}",
-            table(["world", "meant", "flagged, %"], worlds),
+            table(["players who work together", "flagged, %"], worlds),
+            f"Players who do not, of which at most {100 * max(others.values()):.1f} % were flagged: {'; '.join(others)}.",
             _rates(detectors, {name: detector.about for name, detector in synthetic.detectors.items()}),
         ]
     )
