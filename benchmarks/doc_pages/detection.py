@@ -175,7 +175,7 @@ def _scenario(name: str, recorded: Mapping[str, Any]) -> str:
         [
             f"### {find_scenario(name).title}",
             table(["players who work together", "flagged, %"], worlds),
-            f"Players who do not, of which at most {100 * max(others.values()):.1f} % were flagged: {'; '.join(others)}.",
+            f"Players who do not, at most {100 * max(others.values()):.1f} % of them flagged: {'; '.join(others)}.",
             _rates(detectors, {name: detector.about for name, detector in synthetic.detectors.items()}),
         ]
     )

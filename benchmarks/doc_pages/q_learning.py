@@ -91,17 +91,14 @@ def _variants(record: dict[str, Any], study: str) -> list[tuple[Variant, dict[st
     return [(variant, rows[variant.name]) for variant in STUDIES[study].variants]
 
 
-def _apart(measure: str, row: dict[str, Any], variant: Variant) -> str:
-    return f"{distance(measure, row, variant):+.1f}"
-
-
 def _statistical(record: dict[str, Any]) -> str:
     ((variant, row),) = _variants(record, "representative")
-    rows = [
-        [label, number(name, variant.published[name]), number(name, row[name]), _apart(name, row, variant)]
-        for name, label in _MEASURES
-    ]
-    return table(["", "published", "here", "apart"], rows)
+    farthest = max(abs(distance(name, row, variant)) for name, _ in _MEASURES)
+    gain = f"{number('gain', row['gain'])} (published: {number('gain', variant.published['gain'])})"
+    return (
+        f"the profit gain is {gain}; it and the other {len(_MEASURES) - 1} measures are at most {farthest:.1f} "
+        "standard errors from the published values."
+    )
 
 
 def _price_tables(record: dict[str, Any]) -> str:
