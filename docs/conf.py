@@ -157,7 +157,7 @@ def card(study: dict[str, Any]) -> str:
     played = f"{study['episodes']} episodes" if study["whole"] else "one small episode of each condition"
     picture = f'<img src="../gallery/{study["picture"]}" alt="A figure of its report" loading="lazy">'
     link = f'<a href="../gallery/{study["name"]}/index.html">{picture if study["picture"] else ""}{study["name"]}</a>'
-    return f'<div class="card">{link}<p>{about}</p><p><small>{source}. Scripted rules, {played}.</small></p></div>'
+    return f'<div class="card">{link}<p>{about}</p><p><small>{source}. {study["players"]}, {played}.</small></p></div>'
 
 
 def gallery_page() -> str:
@@ -167,8 +167,8 @@ def gallery_page() -> str:
         return "\n".join([*lines, "This copy of the site was built without its gallery; `make docs` builds it.", ""])
     record = json.loads((GALLERY / "gallery.json").read_text(encoding="utf-8"))
     lines += [
-        "Everything here was played by **scripted rules**, never by a language model. It shows what a run, its report "
-        "and its films look like, not what a model does.",
+        "Everything here was played by **scripted rules**, in some studies also by learners, never by a language model. "
+        "It shows what a run, its report and its films look like, not what a model does.",
         "",
         "## Click through a run",
         "",
@@ -186,7 +186,7 @@ def gallery_page() -> str:
         lines += ["## Films", "", '<div class="gallery">', *films, "</div>", ""]
     lines += ["## Reports", "", '<div class="gallery">', *map(card, record["cards"]), "</div>", ""]
     skipped = ", ".join(f"`{name}`" for name in record["skipped"])
-    lines += [f"Not here, because they learn for minutes or need a model: {skipped}.", ""]
+    lines += [f"Not here, because they need networks that you train first, or a model: {skipped}.", ""]
     return "\n".join(lines)
 
 
