@@ -167,8 +167,8 @@ def gallery_page() -> str:
         return "\n".join([*lines, "This copy of the site was built without its gallery; `make docs` builds it.", ""])
     record = json.loads((GALLERY / "gallery.json").read_text(encoding="utf-8"))
     lines += [
-        "Everything here was played by **scripted rules**, in some studies also by learners, never by a language model. "
-        "It shows what a run, its report and its films look like, not what a model does.",
+        "Everything here was played by **scripted rules**, in some studies by learners, never by a language model: "
+        "it shows what runs, reports and films look like.",
         "",
         "## Click through a run",
         "",

@@ -246,7 +246,7 @@ def page() -> str:
         "operation_us": "creating a file",
         "sync_us": "writing 4 kB to disk",
     }
-    rows = [[names[name], f"{figures['median']:,.0f}"] for name, figures in recorded["measured"].items()]
+    rows = [f"{names[name]} {figures['median']:,.0f} µs" for name, figures in recorded["measured"].items()]
     simulated = [
         [
             name if index == 0 else "",
@@ -258,7 +258,7 @@ def page() -> str:
         for index, result in enumerate((results[0], results[-1]))
     ]
     parts = {
-        "measured": table(["microseconds", "median"], rows),
+        "measured": ", ".join(rows),
         "simulated": table(["", "machines", "calls/s", "limit"], simulated),
         "machine": f"{host['cpu']}, {host['cores']} cores, load {host['load']:.1f} before, Python {host['python']}",
         "assumed": f"{PARTS} parts on each machine, {EPISODES} concurrent episodes in each, {CALLS} calls an episode, "

@@ -160,7 +160,7 @@ def page() -> str:
     """Return the page as Markdown: the prose, with the recorded results of each scenario."""
     recorded: dict[str, Any] = json.loads(RECORD.read_text(encoding="utf-8"))
     judges = [row for name, result in recorded.items() for row in _judge_rows(name, result.get("judges", {}))]
-    head = ["scenario", "judge", "messages", "false alarms", "area", "kappa", "kappa of messages with rules"]
+    head = ["scenario", "judge", "messages", "false alarms", "area", "kappa with rules"]
     scenarios = "\n\n".join(_scenario(name, result) for name, result in recorded.items())
     return fill_template(PROSE, {"SCENARIOS": scenarios, "JUDGES": table(head, judges)})
 
@@ -210,7 +210,6 @@ def _judge_rows(scenario: str, judges: Mapping[str, Any]) -> Iterator[list[str]]
                 f"{judge['messages']:,}",
                 f"{result['alarms']} of {result['honest']}",
                 f"{result['area']:.2f}",
-                f"{result['kappa']:.2f}",
                 agreement if detector == JUDGES[0] else "",
             ]
 

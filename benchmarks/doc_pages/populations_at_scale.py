@@ -46,15 +46,13 @@ def _crowds(record: Mapping[str, Any]) -> str:
 
 
 def _curves(curves: Mapping[str, Any]) -> str:
-    """Return the smallest point of the linear range and the largest point of each curve."""
+    """Return the largest point of each curve."""
     rows = []
     for name in CURVES:
-        points = [point for point in curves[name] if point["agents"] >= 1_000]
-        for point in (points[0], points[-1]):
-            seconds = point["processor_seconds"]
-            each = 1e6 * seconds / point["agent_rounds"]
-            figures = f"{point['agents']:,}", f"{each:,.0f}", f"{point['megabytes']:.0f}"
-            rows.append([name.replace("_", " "), *figures, f"{exponent(curves[name]):.2f}"])
+        point = curves[name][-1]
+        each = 1e6 * point["processor_seconds"] / point["agent_rounds"]
+        figures = f"{point['agents']:,}", f"{each:,.0f}", f"{point['megabytes']:.0f}"
+        rows.append([name.replace("_", " "), *figures, f"{exponent(curves[name]):.2f}"])
     return table(["", "agents", "microseconds an agent-round", "MB", "power"], rows)
 
 

@@ -177,12 +177,10 @@ def _speed(speed: dict[str, Any]) -> str:
 
 
 def _tables() -> str:
-    rows = []
-    for name in SHIPPED:
-        shipped = load_table(name)
-        cycle = shipped.cycle
-        rows.append([f"`{name}`", f"{shipped.periods:,}", cycle.kind, f"{cycle.prices.mean():.4f}"])
-    return table(["table", "periods", "limit cycle", "mean price"], rows)
+    shipped = ((name, load_table(name)) for name in SHIPPED)
+    return "; ".join(
+        f"`{name}`, {one.periods:,} periods, mean price {one.cycle.prices.mean():.4f}" for name, one in shipped
+    )
 
 
 def _comparison(record: dict[str, Any]) -> str:
