@@ -33,6 +33,7 @@ html_theme = "furo"
 html_title = "llm-coop-envs"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = ["to_section.js"]
 html_search_scorer = str(Path(__file__).with_name("_static") / "scorer.js")
 html_theme_options = {
     "source_repository": "https://github.com/llm-coop-envs/llm-coop-envs/",
