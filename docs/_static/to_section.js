@@ -7,7 +7,8 @@ document.addEventListener("DOMContentLoaded", () => {
     for (const section of document.querySelectorAll("article section")) {
       const marks = [...section.querySelectorAll(".highlighted")].filter((mark) => mark.closest("section") === section);
       const words = new Set(marks.map((mark) => mark.textContent.toLowerCase()));
-      if (words.size > most) [best, most] = [section, words.size];
+      const weight = words.size + (marks.some((mark) => mark.closest("h2, h3")) ? 0.5 : 0);
+      if (weight > most) [best, most] = [section, weight];
     }
     if (best && best.parentElement.closest("section")) best.scrollIntoView();
   }, 50);
