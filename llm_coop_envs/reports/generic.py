@@ -190,17 +190,19 @@ class GenericSection(ScenarioSection[list[Row]]):
                 values = [[row.get(number, math.nan) for number in shared] for row in by_round]
                 table = arm.per_unit_rows(np.array(values))
                 table = table[~np.isnan(table[:, 0])]
-                within = self.range_of(name, arm)
-                curves += mean_curves(arm.label, shared, table, arm.color, within, arm.unit, marked=len(shared) == 1)
+                own = self.range_of(name, arm)
+                curves += mean_curves(arm.label, shared, table, arm.color, own, arm.unit, marked=len(shared) == 1)
         label = self._name(conditions[0], name)
         heights = [y for curve in curves for ys in (curve.y, curve.low or (), curve.high or ()) for y in ys]
+        within = self.range_of_all(name, conditions)
         return Panel(
             title="",
             x_label="round",
             y_label=label,
             curves=curves,
             x_ticks=_ticks(conditions),
-            y_range=self.range_of_all(name, conditions).axis(heights) if heights else (None, None),
+            y_range=within.axis(heights) if heights else (None, None),
+            counts=within.integer,
         )
 
     def _name(self, arm: PlayedCondition[list[Row]], name: str) -> str:

@@ -93,7 +93,9 @@ class Range:
     def scale(self, factor: float) -> Range:
         """The range of a measure that is shown in another unit, such as shares in per cent."""
         return Range(
-            low=None if self.low is None else factor * self.low, high=None if self.high is None else factor * self.high
+            low=None if self.low is None else factor * self.low,
+            high=None if self.high is None else factor * self.high,
+            integer=self.integer and factor == 1.0,
         )
 
 

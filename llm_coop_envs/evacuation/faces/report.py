@@ -261,12 +261,12 @@ class EvacuationSection(ScenarioSection[Escape]):
                 if name in self._published_arrivals()
             ]
         top = 1.05 * _highest_count(self.conditions)
-        return Panel(title="", x_label="round", y_label="people out", curves=curves, y_range=(0, top))
+        return Panel(title="", x_label="round", y_label="people out", curves=curves, y_range=(0, top), counts=True)
 
     def overview_panel(self, conditions: Sequence[PlayedCondition[Escape]], temperature: float) -> Panel:
         """How many have left by each round."""
         curves = [curve for played in conditions for curve in _left_curves(played, None)]
-        return Panel(title="", x_label="round", y_label="people out", curves=curves, y_range=(0, None))
+        return Panel(title="", x_label="round", y_label="people out", curves=curves, y_range=(0, None), counts=True)
 
     def _is_published_run(self, played: PlayedCondition[Escape], seed: int) -> bool:
         """Whether an episode has the protocol, talk and seed of the published run."""
@@ -363,6 +363,7 @@ def _panel(
         y_label="people who have left",
         curves=curves,
         y_range=(0, top if any(any(curve.y) for curve in curves) else 1.0),
+        counts=True,
     )
 
 
