@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from llm_coop_envs.baselines.tabular.learner import TabularLearner
-from llm_coop_envs.render.charts.curves import Curve, Panel, draw_panels
+from llm_coop_envs.render.charts.layout import draw_panels
+from llm_coop_envs.render.charts.panels import Curve, Panel
 from llm_coop_envs.render.charts.style import BLUE, FAINT, picture
 from llm_coop_envs.storage.files import write_whole
 from llm_coop_envs.storage.parquet import write_rows

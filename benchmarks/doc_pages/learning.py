@@ -23,7 +23,8 @@ import pyarrow.parquet as pq
 from llm_coop_envs.baselines.deep.folder import EVALUATIONS, TrainingFolder
 from llm_coop_envs.baselines.deep.shipped import find_networks
 from llm_coop_envs.benchmarks.doc_pages.markdown import fill_template, table
-from llm_coop_envs.render.charts.curves import Curve, Level, Panel, draw_panels
+from llm_coop_envs.render.charts.layout import draw_panels
+from llm_coop_envs.render.charts.panels import Curve, Level, Panel
 from llm_coop_envs.render.charts.style import BLUE, VERMILION, picture
 from llm_coop_envs.runs.folder import open_run
 from llm_coop_envs.statistics.intervals import ANYTHING, SHARE, mean_interval, mean_intervals

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from llm_coop_envs.render.charts.curves import Curve, Dots, Panel, draw_panels
+from llm_coop_envs.render.charts.layout import draw_panels
+from llm_coop_envs.render.charts.panels import Curve, Dots, Panel
 from llm_coop_envs.render.charts.style import FAINT
 from llm_coop_envs.reports.embedding import Embed, Plane, project, tf_idf_vectors
 from llm_coop_envs.reports.played import PlayedCondition

@@ -6,7 +6,8 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
-from llm_coop_envs.render.charts.curves import Curve, Dots, Level, Panel, draw_panels
+from llm_coop_envs.render.charts.layout import draw_panels
+from llm_coop_envs.render.charts.panels import Curve, Dots, Level, Panel
 from llm_coop_envs.render.charts.sizes import fit_rows, is_in_column, panel_width, points
 from llm_coop_envs.render.charts.style import FAINT, INK
 from llm_coop_envs.reports.contrast_text import contrast_text

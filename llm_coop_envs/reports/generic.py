@@ -11,8 +11,9 @@ import numpy as np
 
 from llm_coop_envs.core.scenario import Row
 from llm_coop_envs.measures.topics import PREFIX
-from llm_coop_envs.render.charts.curves import Curve, Panel, draw_panels
 from llm_coop_envs.render.charts.dots import Dot, DotPanel, draw_dots
+from llm_coop_envs.render.charts.layout import draw_panels
+from llm_coop_envs.render.charts.panels import Curve, Panel
 from llm_coop_envs.render.charts.style import PALETTE
 from llm_coop_envs.reports.means import mean_curves, spread_text
 from llm_coop_envs.reports.page_parts import ReportTable

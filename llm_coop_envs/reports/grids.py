@@ -7,7 +7,8 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from llm_coop_envs.render.charts.curves import Panel, draw_panels
+from llm_coop_envs.render.charts.layout import draw_panels
+from llm_coop_envs.render.charts.panels import Panel
 from llm_coop_envs.reports.means import spread_text
 from llm_coop_envs.reports.played import PlayedCondition
 from llm_coop_envs.reports.section import (

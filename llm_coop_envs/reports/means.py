@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from llm_coop_envs.render.charts.curves import Curve
+from llm_coop_envs.render.charts.panels import Curve
 from llm_coop_envs.reports.played import PlayedCondition
 from llm_coop_envs.statistics.intervals import ANYTHING, FEW, Range, mean_intervals
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic
 
 from llm_coop_envs.core.scenario import Scenario, resolve_range
 from llm_coop_envs.core.settings import plain
-from llm_coop_envs.render.charts.curves import Curve, MarkedLine, Panel
+from llm_coop_envs.render.charts.panels import Curve, MarkedLine, Panel
 from llm_coop_envs.render.charts.style import picture
 from llm_coop_envs.reports.page_parts import Cell, Excerpt, ReportTable, interval_cell
 from llm_coop_envs.reports.played import E, PlayedCondition, shorten, values_of

@@ -14,8 +14,9 @@ import numpy as np
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.measures.courses import too_few_courses
 from llm_coop_envs.render.charts.arrows import draw_arrows
-from llm_coop_envs.render.charts.curves import Curve, Panel, draw_panels
 from llm_coop_envs.render.charts.heatmap import HeatMap, draw_maps
+from llm_coop_envs.render.charts.layout import draw_panels
+from llm_coop_envs.render.charts.panels import Curve, Panel
 from llm_coop_envs.render.charts.style import MORE, PALETTE
 from llm_coop_envs.reports.answer_parts import Answer, ArmValues
 from llm_coop_envs.reports.page_parts import Cell, ReportTable, TableRow, fixed, in_words

@@ -9,7 +9,7 @@ from toy import ToyEnv
 from llm_coop_envs.core import registry
 from llm_coop_envs.core.scenario import Measures, Scenario
 from llm_coop_envs.policies import ScriptedPolicy
-from llm_coop_envs.render.charts.curves import panels_of
+from llm_coop_envs.render.charts.layout import panels_of
 from llm_coop_envs.reports.build import write_report
 from llm_coop_envs.reports.figures import draw_figures, known_figures
 from llm_coop_envs.reports.measure_tables import measures_table

@@ -14,7 +14,7 @@ from small import small_study
 
 from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.errors import StudyError
-from llm_coop_envs.render.charts.curves import panels_of
+from llm_coop_envs.render.charts.layout import panels_of
 from llm_coop_envs.reports.build import write_report
 from llm_coop_envs.reports.contrast_tables import contrast_tables
 from llm_coop_envs.reports.contrast_text import arms_note, comparison_text, forced_rounds_note

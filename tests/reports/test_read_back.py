@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from reading_back import check_cell, played, prices_of_each, rounds_in
 
 from llm_coop_envs.kbc.reference import smoothed
-from llm_coop_envs.render.charts.curves import draw_panels
+from llm_coop_envs.render.charts.layout import draw_panels
 from llm_coop_envs.reports.measure_tables import measures_table
 
 EXAMPLES = settings(phases=(Phase.explicit, Phase.generate), max_examples=8, derandomize=True, database=None)

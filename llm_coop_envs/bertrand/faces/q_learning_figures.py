@@ -15,8 +15,9 @@ from llm_coop_envs.baselines.q_learning.reproduce.runs import SessionFolder, loa
 from llm_coop_envs.baselines.q_learning.reproduce.studies import STUDIES
 from llm_coop_envs.bertrand.faces import q_learning_strategies
 from llm_coop_envs.errors import RunError
-from llm_coop_envs.render.charts.curves import Curve, Level, Panel, draw_panels
 from llm_coop_envs.render.charts.heatmap import HeatMap, draw_maps
+from llm_coop_envs.render.charts.layout import draw_panels
+from llm_coop_envs.render.charts.panels import Curve, Level, Panel
 from llm_coop_envs.render.charts.style import BLUE, PUBLISHED, VERMILION
 from llm_coop_envs.reports.figures import FolderKind
 from llm_coop_envs.reports.section import Drawing, FigureKind, NotDrawn

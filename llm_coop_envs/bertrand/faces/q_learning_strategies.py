@@ -15,8 +15,9 @@ from llm_coop_envs.baselines.q_learning.learn.game import Floats
 from llm_coop_envs.baselines.q_learning.learn.strategies import next_states
 from llm_coop_envs.baselines.q_learning.reproduce.runs import load_run
 from llm_coop_envs.errors import MissingExtra
-from llm_coop_envs.render.charts.curves import Curve, Dots, Level, Panel, draw_panels
 from llm_coop_envs.render.charts.heatmap import HeatMap, draw_maps
+from llm_coop_envs.render.charts.layout import draw_panels
+from llm_coop_envs.render.charts.panels import Curve, Dots, Level, Panel
 from llm_coop_envs.render.charts.style import BLUE, FAINT, VERMILION
 from llm_coop_envs.reports.section import Drawing, FigureKind, NotDrawn
 

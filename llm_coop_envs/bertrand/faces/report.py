@@ -22,7 +22,7 @@ from llm_coop_envs.bertrand.faces.report_prices import (
 )
 from llm_coop_envs.bertrand.metrics import forced_rounds, price_range
 from llm_coop_envs.bertrand.settings import IN_TURN
-from llm_coop_envs.render.charts.curves import Curve, Panel
+from llm_coop_envs.render.charts.panels import Curve, Panel
 from llm_coop_envs.render.charts.style import PALETTE
 from llm_coop_envs.reports.means import mean_curves
 from llm_coop_envs.reports.page_parts import NOTHING, Cell, ReportTable, TableRow, fixed, interval_cell

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llm_coop_envs.bertrand.metrics import price_range
-from llm_coop_envs.render.charts.curves import Curve, Level, Panel, Shade, draw_panels
+from llm_coop_envs.render.charts.layout import draw_panels
+from llm_coop_envs.render.charts.panels import Curve, Level, Panel, Shade
 from llm_coop_envs.render.charts.style import GREEN, PUBLISHED
 from llm_coop_envs.reports.means import mean_curve, spread_text
 from llm_coop_envs.reports.page_parts import fixed

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from llm_coop_envs.core.scenario import Scenario
 from llm_coop_envs.evacuation.faces.report_room import Snapshot, draw_snapshots, exit_color
-from llm_coop_envs.render.charts.curves import Curve, Panel, draw_panels
+from llm_coop_envs.render.charts.layout import draw_panels
+from llm_coop_envs.render.charts.panels import Curve, Panel
 from llm_coop_envs.render.charts.style import PUBLISHED
 from llm_coop_envs.reports.means import mean_curves, spread_text
 from llm_coop_envs.reports.page_parts import Cell, ReportTable, TableRow, fixed, interval_cell

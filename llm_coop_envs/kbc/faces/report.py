@@ -30,7 +30,8 @@ from llm_coop_envs.kbc.faces.report_panels import (
 )
 from llm_coop_envs.kbc.metrics import chosen_rounds, present_choices, variance_range
 from llm_coop_envs.kbc.settings import KBCSettings
-from llm_coop_envs.render.charts.curves import Curve, Dots, Panel, draw_panels
+from llm_coop_envs.render.charts.layout import draw_panels
+from llm_coop_envs.render.charts.panels import Curve, Dots, Panel
 from llm_coop_envs.render.charts.style import INK, PALETTE, PUBLISHED
 from llm_coop_envs.reports.means import spread_text
 from llm_coop_envs.reports.page_parts import NOTHING, Cell, ReportTable, TableRow, fixed, interval_cell

@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from llm_coop_envs.kbc.metrics import choice_range, modal, target_range
-from llm_coop_envs.render.charts.curves import Curve, Panel, draw_panels
+from llm_coop_envs.render.charts.layout import draw_panels
+from llm_coop_envs.render.charts.panels import Curve, Panel
 from llm_coop_envs.render.charts.style import PALETTE
 from llm_coop_envs.reports.page_parts import NOTHING, Cell, ReportTable, TableRow, fixed, interval_cell
 from llm_coop_envs.reports.played import PlayedCondition

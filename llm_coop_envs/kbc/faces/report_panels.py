@@ -13,7 +13,7 @@ from llm_coop_envs.kbc.faces.report_crowd import LargeContest
 from llm_coop_envs.kbc.faces.scene import STATISTIC_WORDS
 from llm_coop_envs.kbc.metrics import variance_range
 from llm_coop_envs.kbc.reference import histogram, nyt_density, smoothed
-from llm_coop_envs.render.charts.curves import Curve, Dots, Panel
+from llm_coop_envs.render.charts.panels import Curve, Dots, Panel
 from llm_coop_envs.render.charts.style import FAINT, INK
 from llm_coop_envs.reports.means import mean_curves
 from llm_coop_envs.reports.played import Floats, PlayedCondition
