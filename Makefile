@@ -10,7 +10,7 @@ SHIPPED := $(basename $(notdir $(wildcard benchmarks/studies/*.yaml)))
 # Those of rules alone: learners have a study of their own, and so has a real model.
 STUDIES := $(filter-out collusion_comparison continuous_learners heterogeneity_q_learning klein local_model,$(SHIPPED))
 
-.PHONY: demo studies front types demo-llm studies-llm test test-odd simulate test-all test-llm test-lowest test-rl test-ray fuzz docs wheel check-wheel matrix lines lint pictures speed docked published clean
+.PHONY: demo studies front types demo-llm studies-llm test test-docs test-odd simulate test-all test-llm test-lowest test-rl test-ray fuzz docs wheel check-wheel matrix lines lint pictures speed docked published clean
 
 # The shipped study, played and reported on. Run again, it finds everything there.
 demo: $(VENV)/.study
@@ -34,7 +34,7 @@ demo-llm: $(VENV)/.local
 MODEL ?= local:smollm2-135m
 PLAYER = llm:$(MODEL) {answers: json, parameters: {default: {temperature: 0.7, top_p: 1.0, max_tokens: 96}}}
 studies-llm: $(VENV)/.local
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check "numba>=0.60"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check "numba>=0.68"
 	@for study in $(filter-out continuous_learners,$(SHIPPED)); do \
 		only='$(ONLY)'; \
 		case $$study in collusion_comparison) only='model*';; spurious_collusion) only=best_reply;; esac; \
@@ -50,6 +50,10 @@ ODD := TZ=Pacific/Chatham LANG=tr_TR.UTF-8 LC_ALL=C COLUMNS=41 LINES=7 TERM=xter
 	EDITOR=false PAGER=false PYTHONHASHSEED=77 OPENAI_API_KEY=odd LLM_COOP_API_KEY=odd http_proxy=http://127.0.0.1:9
 test-odd: $(VENV)/.dev
 	trap "" INT; $(ODD) $(BIN)/python -m pytest -q -n auto --dist worksteal -m "not rare and not ray" < /dev/null
+
+# Snippets of the pages, notebooks and looks of type checkers that are too long for `test`.
+test-docs: $(VENV)/.dev
+	$(BIN)/python -m pytest -q -n auto -m rare tests/examples/test_notebooks.py tests/test_snippets.py tests/typing
 
 # Also what takes minutes and seldom says more: a hundred kills, all archived sessions.
 test-all: $(VENV)/.dev
@@ -123,8 +127,8 @@ matrix: wheel
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
 	$(BIN)/python tests/tools/install_matrix.py dist/*.whl
 
-# The site, from docs/, the docstrings of what is public, and a gallery of what the shipped studies' rules play, which takes
-# some minutes the first time: build/site/index.html. Reads without a server.
+# The site, from docs/, the docstrings of what is public, and a gallery of what the shipped studies' rules and learners play,
+# which takes some minutes the first time: build/site/index.html. Reads without a server.
 docs: $(VENV)/.docs
 	rm -rf build/site
 	SDL_VIDEODRIVER=dummy $(BIN)/python -m llm_coop_envs.benchmarks.doc_pages.gallery build/gallery

@@ -12,8 +12,8 @@ settings.load_profile("unhurried")
 
 @pytest.hookimpl(optionalhook=True, wrapper=True)
 def pytest_xdist_auto_num_workers():
-    """One worker more than there are cores: now and then each waits for a process, a server or a browser."""
-    return (yield) + 1
+    """Two workers more than there are cores: now and then each waits for a process, a server or a browser."""
+    return (yield) + 2
 
 
 def pytest_collection_modifyitems(items):

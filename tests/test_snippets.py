@@ -71,7 +71,7 @@ def test_commands_are_ones_that_the_program_knows(line):
 
 
 # They take a processor for 5 to 15 seconds each; `.ci/run` runs them too.
-RARE = {"mechanisms", "paper", "populations", "scorecard", "shipped_studies"}
+RARE = {"first_study", "mechanisms", "paper", "populations", "scorecard", "shipped_studies", "start", "studies"}
 
 
 @pytest.mark.slow

@@ -19,7 +19,7 @@ from llm_coop_envs.errors import RunError
 from llm_coop_envs.util.opening import (
     DAMAGED,
     EPISODE_VARIABLE,
-    MAX_FILE,
+    MAX_EPISODE,
     TooLarge,
     check_inside,
     decompress,
@@ -131,6 +131,12 @@ def cannot_write(path: Path, error: OSError) -> RunError:
     return RunError(f"{path}: cannot be written ({reason}); choose a folder you can write to with -o")
 
 
+def size_of(path: Path) -> int:
+    """The size of a regular file in bytes, whatever it holds; see `opening.open_file`."""
+    with open_file(path) as file:
+        return os.fstat(file.fileno()).st_size
+
+
 def fingerprint(path: Path, size: int | None = None) -> str:
     """A file's size in bytes and its SHA-256, as in `"12 9f86..."`.
 
@@ -224,7 +230,7 @@ def open_for_append(path: Path) -> Iterator[Callable[[Any], None]]:
         check_inside(path)
         path.parent.mkdir(parents=True, exist_ok=True)
         file = path.open("ab")
-        file.truncate(_end_of_last_line(read_file(path, MAX_FILE)))
+        file.truncate(_end_of_last_line(read_file(path, MAX_EPISODE)))
     except OSError as error:
         raise cannot_write(path, error) from error
 
@@ -252,7 +258,7 @@ def read_appended(path: Path, read: Callable[[bytes], Any] = parse_json) -> list
         RunError: it cannot be read, or a complete line is damaged.
     """
     try:
-        data = read_file(path, MAX_FILE)
+        data = read_file(path, MAX_EPISODE)
     except FileNotFoundError:
         return []
     except OSError as error:

@@ -29,7 +29,15 @@ from typing import Any, ClassVar
 from typing_extensions import Self
 
 from llm_coop_envs.errors import LlmCoopError, RunError
-from llm_coop_envs.storage.files import cannot_write, fingerprint, fingerprint_of, read_json, write_json, write_whole
+from llm_coop_envs.storage.files import (
+    cannot_write,
+    fingerprint,
+    fingerprint_of,
+    read_json,
+    size_of,
+    write_json,
+    write_whole,
+)
 from llm_coop_envs.storage.lease import hold_lease
 from llm_coop_envs.storage.lock import lock_folder
 from llm_coop_envs.storage.manifest import RECORD, SHAPE, is_file_name
@@ -231,16 +239,19 @@ class RunFolder:
         """What is wrong with a recorded file; empty if nothing is."""
         if not RECORD.fullmatch(record) or not is_file_name(name):
             return "is recorded in a way that this program does not write"
-        size = record.split()[0]
+        size = int(record.split()[0])
         # A file that still grows must begin with the bytes that were recorded.
         may_grow = self.growing is not None and name.startswith(self.growing) and not self.complete
+        path = self.folder / name
         try:
-            current = fingerprint(self.folder / name, int(size) if may_grow else None)
+            # Of another size it is another file: a sparse one of gigabytes need not be read to know that.
+            current_size = size_of(path)
+            if current_size < size or (current_size > size and not may_grow):
+                return f"is not what this run wrote (it had {size} bytes, now {current_size})"
+            current = fingerprint(path, size)
         except OSError as error:
             return f"was written, and cannot be read now ({error.strerror or error})"
-        current_size = current.split()[0]
-        change = "its bytes are others" if size == current_size else f"it had {size} bytes, now {current_size}"
-        return "" if current == record else f"is not what this run wrote ({change})"
+        return "" if current == record else "is not what this run wrote (its bytes are others)"
 
     def reload(self) -> None:
         """Read the manifest from disk again: another process may have changed it.

@@ -34,7 +34,7 @@ EPISODE_VARIABLE = "LLM_COOP_MAX_EPISODE_MIB"
 #: The largest episode, decompressed, that is read bit by bit: four rounds of a million players take half a gigabyte.
 MAX_STREAMED = 8 << 30
 #: The largest file that is read in pieces: a journal.
-MAX_FILE = 1 << 40
+MAX_FILE = 1 << 36
 #: The most gzip members of a file that is read whole; we write one.
 MAX_MEMBERS = 1000
 MANIFEST = "run.json"

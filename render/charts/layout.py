@@ -112,15 +112,21 @@ def draw_panels(
                 if isinstance(handle, PathCollection):
                     handle.set_sizes([max(_LEGEND_DOT, size) for size in handle.get_sizes()])
         with any_letters():
-            _fit_texts(figure, grid, None if has_corner else legend)
+            place_parts(figure)
+            if _fit_texts(figure, grid, None if has_corner else legend):
+                place_parts(figure)
     note_plotted(figure, (row for panel in panels for row in plotted_rows(panel)))
     _PANELS[figure] = rows
     return figure
 
 
-def _fit_texts(figure: Figure, grid: Any, legend: Legend | None) -> None:
-    """Shrink what does not fit where it stands: names below an axis, notes above panels, and the legend."""
-    place_parts(figure)
+def _fit_texts(figure: Figure, grid: Any, legend: Legend | None) -> bool:
+    """Shrink what does not fit where it stands: names below an axis, notes above panels, and the legend.
+
+    Returns:
+        Whether a text that others make room for is another now.
+    """
+    is_changed = False
     canvas: Any = figure.canvas
     renderer, across = canvas.get_renderer(), figure.bbox.width
 
@@ -132,7 +138,9 @@ def _fit_texts(figure: Figure, grid: Any, legend: Legend | None) -> None:
         places = [label.get_transform().transform(label.get_position())[0] for label in labels]
         widths = [width(label) for label in labels]
         gaps = [abs(second - first) for first, second in pairwise(places)]
-        _shrink(labels, [1.94 * gap / sum(pair) for gap, pair in zip(gaps, pairwise(widths), strict=True)])
+        is_changed |= _shrink(
+            labels, [1.94 * gap / sum(pair) for gap, pair in zip(gaps, pairwise(widths), strict=True)]
+        )
     lefts = {axes: axes.yaxis.get_tightbbox(renderer) for axes in grid.flat if axes.axison}
     starts = [axes.bbox.x0 if box is None else box.x0 for axes, box in lefts.items()]
     notes = [(axes, text) for axes in lefts for text in axes.texts if text.get_gid() == NOTE]
@@ -145,21 +153,24 @@ def _fit_texts(figure: Figure, grid: Any, legend: Legend | None) -> None:
             note.set_text(note.get_text()[:-2] + "\N{HORIZONTAL ELLIPSIS}")
     if legend is not None:
         names = legend.get_texts()
-        _shrink(names, [0.98 * across / legend.get_window_extent(renderer).width])
+        is_changed |= _shrink(names, [0.98 * across / legend.get_window_extent(renderer).width])
         widest = max(map(width, names))
         room = 0.97 * across - (legend.get_window_extent(renderer).width - widest)
         if widest > room:
             letters = max(len(line) for name in names for line in name.get_text().split("\n"))
             for name in names:
                 name.set_text(textwrap.fill(name.get_text(), max(12, int(letters * room / widest))))
+            is_changed = True
+    return is_changed
 
 
-def _shrink(texts: Sequence[Text], room: Sequence[float]) -> None:
-    """Make texts smaller if there is room for less than their size, told as shares of it."""
+def _shrink(texts: Sequence[Text], room: Sequence[float]) -> bool:
+    """Make texts smaller if there is room for less than their size, told as shares of it; returns whether it did."""
     share = max(_SMALLEST_TYPE, min(room, default=1.0))
     if share < 1:
         for text in texts:
             text.set_fontsize(share * float(text.get_fontsize()))
+    return share < 1
 
 
 def panels_of(figure: Figure) -> Rows:

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from llm_coop_envs.render.charts.sizes import panel_width, points, wrap_to
 from llm_coop_envs.util.extras import need
@@ -60,6 +60,7 @@ STYLE: dict[str, Any] = {
     "axes.titlesize": 10.5,
     "axes.titleweight": "bold",
     "axes.titlelocation": "left",
+    "axes.titley": 1.0,  # no ticks above, so no search for room for titles
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": True,
@@ -106,11 +107,18 @@ def new_figure(width: float, height: float) -> Figure:
     return figure
 
 
+#: Figures whose panels and texts stand where they will be drawn.
+_PLACED: WeakSet[Figure] = WeakSet()
+
+
 def place_parts(figure: Figure) -> None:
-    """Compute where panels and texts stand, without drawing them: a drawing takes as long again."""
-    engine = figure.get_layout_engine()
+    """Compute where panels and texts stand, for all drawings that follow: it takes as long as a drawing."""
+    engine, dpi = figure.get_layout_engine(), figure.dpi
     if engine is not None:
+        figure.dpi = DPI
         engine.execute(figure)
+        figure.dpi = dpi
+    _PLACED.add(figure)
 
 
 _PLOTTED: WeakKeyDictionary[Figure, list[dict[str, Any]]] = WeakKeyDictionary()
@@ -168,7 +176,14 @@ def picture(figure: Figure, form: str = "png") -> bytes:
     """
     buffer = io.BytesIO()
     with styled(), any_letters():
-        figure.savefig(buffer, format=form, dpi=DPI, metadata=_METADATA[form])
+        if figure not in _PLACED:
+            place_parts(figure)
+        engine = figure.get_layout_engine()
+        figure.set_layout_engine(None)  # else it is placed, and all of it drawn, once more
+        try:
+            figure.savefig(buffer, format=form, dpi=DPI, metadata=_METADATA[form])
+        finally:
+            figure.set_layout_engine(engine)
     return buffer.getvalue()
 
 

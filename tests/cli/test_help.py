@@ -79,11 +79,16 @@ def test_short_unless_more_is_asked_for():
         assert len(invoke(*words, "--all").stdout.splitlines()) > 4 * len(short)
 
 
+@pytest.fixture(scope="module")
+def words_of_the_whole_list():
+    return set(invoke("list", "--all").stdout.split())
+
+
 @pytest.mark.parametrize("section", SECTIONS)
-def test_each_section_of_the_list_is_had_alone(section):
+def test_each_section_of_the_list_is_had_alone(section, words_of_the_whole_list):
     alone = invoke("list", section).stdout
     assert alone.splitlines()[0].lower() == section
-    assert set(alone.split()) <= set(invoke("list", "--all").stdout.split())
+    assert set(alone.split()) <= words_of_the_whole_list
 
 
 @pytest.mark.parametrize("scenario", list(scenarios()))

@@ -46,7 +46,7 @@ def test_they_are_stored_as_they_were_written(path):
 
 
 # The long ones are run by `.ci/run` and `make test-all`.
-RARE = {"analyse_a_run", "branch_and_compare"}
+RARE = {"analyse_a_run", "branch_and_compare", "first_market"}
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ from small import write_manifest
 
 import llm_coop_envs
 from llm_coop_envs.errors import RunError
+from llm_coop_envs.storage import folder
 from llm_coop_envs.storage.folder import (
     COMPLETE,
     FORMAT,
@@ -200,6 +201,19 @@ def test_files_are_known_again(tmp_path):
     plain.unlink()
     (gone,) = run.describe_damage("one")
     assert "was written, and cannot be read now" in gone
+
+
+def test_a_file_of_another_size_is_not_read(tmp_path, monkeypatch):
+    run = Toys.make(tmp_path, PLAN)
+    path = tmp_path / "one"
+    path.write_bytes(b"12345")
+    run.write(files=run.fingerprints(path))
+    os.truncate(path, 1 << 35)  # a sparse one: it takes no space, and minutes to read
+    monkeypatch.setattr(folder, "fingerprint", lambda *_: pytest.fail("it was read"))
+    assert run.describe_damage() == [f"{path}: is not what this run wrote (it had 5 bytes, now {1 << 35})"]
+    os.truncate(path, 1 << 37)
+    (refused,) = run.describe_damage()
+    assert "more than the 68,719,476,736 that are read" in refused
 
 
 def test_whoever_waited_sees_what_the_other_did(tmp_path):

@@ -10,7 +10,7 @@ from small import parse_study
 
 from llm_coop_envs.runs.runner import run_study
 
-SECONDS = 60
+SECONDS = 300
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,8 @@ def theirs(sound, tmp_path, monkeypatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
 
     def end(*_):
-        raise AssertionError(f"not done after {SECONDS} s")
+        # No error that a command may take for damage of what it reads.
+        pytest.fail(f"not done after {SECONDS} s")
 
     monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry not in ("", str(tmp_path))])
     before = signal.signal(signal.SIGALRM, end)

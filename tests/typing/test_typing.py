@@ -47,6 +47,7 @@ CHECKERS = pytest.mark.parametrize("refused", [refused_by_mypy, refused_by_pyrig
 
 
 @pytest.mark.slow
+@pytest.mark.rare
 @CHECKERS
 def test_checkers_refuse_misprints_and_nothing_else(refused):
     lines = SNIPPET.read_text(encoding="utf-8").splitlines()
@@ -54,6 +55,7 @@ def test_checkers_refuse_misprints_and_nothing_else(refused):
 
 
 @pytest.mark.slow
+@pytest.mark.rare
 @CHECKERS
 def test_checkers_accept_the_settings_of_all_presets_and_studies(refused, tmp_path):
     calls = [

@@ -9,7 +9,7 @@ from llm_coop_envs.errors import MissingExtra
 from llm_coop_envs.render.charts.layout import draw_panels
 from llm_coop_envs.render.charts.panels import Curve, Dots, Level, MarkedLine, Panel, Shade
 from llm_coop_envs.render.charts.sizes import column_width
-from llm_coop_envs.render.charts.style import FORMATS, PALETTE, picture
+from llm_coop_envs.render.charts.style import DPI, FORMATS, PALETTE, picture, styled
 
 CURVE = Curve(label="ours", x=[0, 1, 2], y=[1.0, 3.0, 2.0], low=[0.5, 2.0, 1.0], high=[1.5, 4.0, 2.5])
 
@@ -30,6 +30,26 @@ def test_a_picture_is_a_png_and_the_same_each_time():
     width, height = size(first)
     assert width == 960
     assert height > 720
+
+
+@pytest.mark.parametrize("label", ["ours", "a name that is too long for one line " * 4], ids=["short", "long"])
+def test_parts_are_placed_once_for_all_files_of_a_figure(label, monkeypatch):
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
+    placed, execute = [], ConstrainedLayoutEngine.execute
+    monkeypatch.setattr(ConstrainedLayoutEngine, "execute", lambda *args: (placed.append(args), execute(*args)))
+    figure = draw(replace(CURVE, label=label))
+    before = len(placed)
+    assert before == (1 if label == "ours" else 2)
+    content = picture(figure)
+    assert all(picture(figure, form) for form in FORMATS)
+    assert len(placed) == before
+    # The file is what matplotlib would write, which places everything twice more.
+    plain = io.BytesIO()
+    with styled():
+        figure.savefig(plain, format="png", dpi=DPI, metadata={"Software": None})
+    assert len(placed) > before
+    assert plain.getvalue() == content
 
 
 def test_what_is_drawn():
