@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -45,7 +46,7 @@ def connected(address: str, cores: int, given: str) -> Iterator[Any]:
     )
     try:
         _knock(address)
-        ray.init(**where, log_to_driver=False, logging_level="ERROR")
+        ray.init(**where, log_to_driver=False, logging_level=logging.ERROR)
     except (ConnectionError, RuntimeError, ValueError, OSError) as error:
         raise RunError(
             f"{given.format(address)}: no Ray cluster is reached there ({short(error)}); start one with "
