@@ -22,7 +22,7 @@ from gymnasium import spaces
 
 from llm_coop_envs import bertrand_v0, evacuation_v0, kbc_v0
 from llm_coop_envs.benchmarks.speed.harness import arguments, in_turns, machine, row, spread, write
-from llm_coop_envs.bertrand.rules import profit_table
+from llm_coop_envs.benchmarks.speed.jax_games import jax_evacuation, jax_market
 from llm_coop_envs.wrappers import NumericView
 from llm_coop_envs.wrappers.batch import BatchEnv
 
@@ -34,6 +34,7 @@ _CONTEST: dict[str, Any] = {"talk": False, "session": "repeated", "rounds": 1000
 # People choose exits and walk by themselves; people choose every step, all at the same time.
 _EXITS: dict[str, Any] = {"talk": False, "control": "exit"}
 _AT_ONCE: dict[str, Any] = {"talk": False, "engine": "simultaneous"}
+_EXITS_AT_ONCE: dict[str, Any] = {**_EXITS, "engine": "simultaneous"}
 
 
 def batch(env: BatchEnv) -> Play:
@@ -108,49 +109,6 @@ def evacuation_in_supersuit(**settings: Any) -> Play:
     return supersuit(NumericView(env, masks=False), 4, leaving=True)
 
 
-def jax_market(copies: int) -> Play:
-    """Prepare the market of `_MARKET` as JaxMARL writes environments: one function, mapped over copies and compiled.
-
-    Rewards and observations are looked up in the same tables, in 32 bits; episodes end and begin anew by themselves.
-    """
-    import jax  # pyright: ignore[reportMissingImports]
-    import jax.numpy as jnp  # pyright: ignore[reportMissingImports]
-
-    market = bertrand_v0.parallel_env(**_MARKET).settings
-    grids, profits = jnp.asarray(market.grids, jnp.float32), jnp.asarray(profit_table(market.market, market.grids)[1])
-    nash, joint = (jnp.asarray(values, jnp.float32) for values in (market.equilibria.nash, market.equilibria.joint))
-
-    def observe(prices: Any, earned: Any) -> Any:
-        position = (prices - nash) / (joint - nash)
-        return jnp.stack([jnp.ones(2), position, position[::-1], earned], axis=1)
-
-    def one_step(state: Any, actions: Any) -> Any:
-        key, rounds = state
-        earned = profits[actions[0], actions[1]].astype(jnp.float32)
-        over = rounds + 1 >= market.rounds
-        key, drawing = jax.random.split(key)
-        start = jax.random.randint(drawing, (2,), 0, market.grid_points)
-        chosen = jnp.where(over, start, actions)
-        shown = profits[chosen[0], chosen[1]].astype(jnp.float32)
-        seen = observe(jnp.take_along_axis(grids, chosen[:, None], axis=1)[:, 0], shown)
-        return (key, jnp.where(over, 0, rounds + 1)), (seen, earned, over)
-
-    # A rollout of 16 steps is one call, as in JaxMARL's training loops.
-    rollout = jax.jit(lambda state, actions: jax.lax.scan(jax.vmap(one_step), state, actions))
-    state: Any = (jax.random.split(jax.random.PRNGKey(0), copies), jnp.zeros(copies, jnp.int32))
-    actions = jnp.asarray(np.random.default_rng(0).integers(0, market.grid_points, (16, copies, 2)))
-
-    def play(steps: int) -> int:
-        nonlocal state
-        rollouts, seen = -(-steps // 16), None
-        for _ in range(rollouts):
-            state, seen = rollout(state, actions)
-        jax.block_until_ready(seen)
-        return rollouts * 16 * copies * 2
-
-    return play
-
-
 def cases(copies: int) -> dict[str, Callable[[], Play]]:
     """What is measured, by name; each makes its own."""
     return {
@@ -170,13 +128,19 @@ def cases(copies: int) -> dict[str, Callable[[], Play]]:
         "ours: evacuation in SuperSuit, 4 copies": lambda: evacuation_in_supersuit(),
         "ours: evacuation of exits in SuperSuit, 4 copies": lambda: evacuation_in_supersuit(**_EXITS),
         "ours: evacuation at once in SuperSuit, 4 copies": lambda: evacuation_in_supersuit(**_AT_ONCE),
-        f"peer: the market in JAX, {copies:,} copies": lambda: jax_market(copies),
+        f"peer: the market in JAX, {copies:,} copies": lambda: jax_market(copies, **_MARKET),
+        f"peer: an evacuation of exits at once in JAX, {copies // 16:,} copies": lambda: jax_evacuation(
+            copies // 16, **_EXITS_AT_ONCE
+        ),
         f"bertrand, batch of {copies:,}": lambda: batch(bertrand_v0.batch_env(copies, **_MARKET)),
         f"bertrand, continuous prices, batch of {copies:,}": lambda: batch(bertrand_v0.batch_env(copies, talk=False)),
         f"kbc, 24 players, batch of {copies // 4:,}": lambda: batch(kbc_v0.batch_env(copies // 4, **_CONTEST)),
         f"evacuation, batch of {copies // 16:,}": lambda: batch(evacuation_v0.batch_env(copies // 16, talk=False)),
         f"evacuation of exits, batch of {copies // 16:,}": lambda: batch(
             evacuation_v0.batch_env(copies // 16, **_EXITS)
+        ),
+        f"evacuation of exits, at once, batch of {copies // 16:,}": lambda: batch(
+            evacuation_v0.batch_env(copies // 16, **_EXITS_AT_ONCE)
         ),
         f"evacuation at once, batch of {copies // 16:,}": lambda: batch(
             evacuation_v0.batch_env(copies // 16, **_AT_ONCE)

@@ -30,6 +30,7 @@ from llm_coop_envs.evacuation.compiled_arrays import (
     RoomTables,
     Work,
 )
+from llm_coop_envs.evacuation.compiled_rules import DIGITS
 from llm_coop_envs.evacuation.env import EvacuationEnv
 from llm_coop_envs.evacuation.features import PEOPLE_SCALE
 from llm_coop_envs.evacuation.injury import ancestor_attributes
@@ -187,11 +188,13 @@ class EvacuationBatch(BatchEnv):
             cells=cells,
             order=np.zeros(people, dtype=np.int32),
             keys=np.zeros(people, dtype=np.int64),
+            sorting=np.zeros(people, dtype=np.int64),
+            places=np.zeros(DIGITS, dtype=np.int64),
             ranks=np.full(len(plan.exit_cells), -1, dtype=np.int64),
             heads=np.zeros_like(plan.desks),
             solid=np.zeros_like(plan.desks),
             window=np.zeros(VIEW_WORDS, dtype=np.uint64),
-            totals=np.zeros(plan.rules.exits, dtype=np.int64),
+            totals=np.zeros(len(plan.exit_cells), dtype=np.int64),
         )
 
     def _begin(self, copies: Copies) -> None:

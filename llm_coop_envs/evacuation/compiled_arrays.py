@@ -125,17 +125,21 @@ class Work(NamedTuple):
         cells: (grid,) `CELLS_WORK`.
         order: (P,) people.
         keys: (P,) numbers to be sorted.
+        sorting: (P,) room for them while they are.
+        places: (128,) where numbers of each digit come.
         ranks: (E,) the order of groups; -1 between calls.
         heads: (words, rows of the padded grid) where somebody stands, by column.
         solid: (words, rows of the padded grid) the same with desks that count.
         window: (VIEW_WORDS,) the cells around a person.
-        totals: (G,)
+        totals: (E,) the people whom a person sees towards each exit cell.
     """
 
     people: Any
     cells: Any
     order: Any
     keys: Any
+    sorting: Any
+    places: Any
     ranks: Any
     heads: Any
     solid: Any

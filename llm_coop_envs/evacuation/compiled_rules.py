@@ -18,6 +18,10 @@ from llm_coop_envs.util.compiling import compiled_in_place
 
 # What becomes of a wish to move.
 _OPEN, _MOVES, _STAYS = 0, 1, 2
+# Numbers are sorted by digits of so many bits; below them stand people.
+_DIGIT_BITS, _SORTED_FROM = 7, 32
+_DIGIT, _BELOW = (1 << _DIGIT_BITS) - 1, (1 << _SORTED_FROM) - 1
+DIGITS = _DIGIT + 1
 
 
 @compiled_in_place
@@ -151,23 +155,40 @@ def send_undecided(plan: Any, crowd: Any) -> None:
 
 
 @compiled_in_place
-def sort_numbers(numbers: Any, count: int) -> None:
-    """Sort the first numbers (Shell 1959)."""
-    gap = count // 2
-    while gap:
-        for k in range(gap, count):
-            number, rank = numbers[k], k
-            while rank >= gap and numbers[rank - gap] > number:
-                numbers[rank] = numbers[rank - gap]
-                rank -= gap
-            numbers[rank] = number
-        gap = 1 if gap == 2 else gap * 5 // 11
+def sort_numbers(numbers: Any, others: Any, places: Any, count: int, greatest: int) -> None:
+    """Sort the first numbers by their bits from `_SORTED_FROM` on, digit by digit; equal ones keep their order.
+
+    Args:
+        numbers: the numbers, of which none is greater than `greatest`.
+        others: room for as many.
+        places: room for a number for each digit.
+        count: how many numbers there are.
+        greatest: shifted by `_SORTED_FROM` already.
+    """
+    shift = _SORTED_FROM
+    while greatest:
+        for digit in range(len(places)):
+            places[digit] = 0
+        for k in range(count):
+            places[numbers[k] >> shift & _DIGIT] += 1
+        following = count
+        for digit in range(len(places) - 1, -1, -1):
+            following -= places[digit]
+            places[digit] = following
+        for k in range(count):
+            digit = numbers[k] >> shift & _DIGIT
+            others[places[digit]] = numbers[k]
+            places[digit] += 1
+        for k in range(count):
+            numbers[k] = others[k]
+        greatest >>= _DIGIT_BITS
+        shift += _DIGIT_BITS
 
 
 @compiled_in_place
 def sort_movers(plan: Any, crowd: Any, work: Any) -> Any:
     """`movement.move_order` of `Crowd._movers`, to `work.order`; how many there are."""
-    groups, count, total = 0, 0, len(crowd.people)
+    groups, count = 0, 0
     span = plan.rules.rows * plan.rules.rows + plan.rules.cols * plan.rules.cols
     for k in range(crowd.game.count):
         person = crowd.people[crowd.queue[k]]
@@ -175,17 +196,17 @@ def sort_movers(plan: Any, crowd: Any, work: Any) -> Any:
             if work.ranks[person.target] < 0:
                 work.ranks[person.target] = groups
                 groups += 1
-            # Group, then distance, then the shuffled order, in one number.
+            # Group, then distance, in one number; people who are alike in both stay in the shuffled order.
             stand, goal = plan.cells[person.cell], plan.cells[plan.exit_cells[person.target]]
             down, right = goal.row - stand.row, goal.col - stand.col
             away = np.int64(down * down + right * right)
-            work.keys[count] = (work.ranks[person.target] * span + away) * total + k
+            work.keys[count] = (work.ranks[person.target] * span + away) << _SORTED_FROM | crowd.queue[k]
             count += 1
     for e in range(len(work.ranks)):
         work.ranks[e] = -1
-    sort_numbers(work.keys, count)
+    sort_numbers(work.keys, work.sorting, work.places, count, groups * span)
     for k in range(count):
-        work.order[k] = crowd.queue[work.keys[k] % total]
+        work.order[k] = work.keys[k] & _BELOW
     return count
 
 

@@ -73,10 +73,12 @@ def look(plan: Any, crowd: Any, work: Any) -> None:
         stand, seen = plan.cells[crowd.people[p].cell], crowd.seen[p]
         line, col, views = stand.row + VIEW_RADIUS, stand.col + VIEW_RADIUS, plan.views[stand.index]
         take_view(work.solid, line, col, work.window)
+        for e in range(last):  # in a loop of their own, of which the compiler makes faster code
+            work.totals[e] = count_seen(work.window, plan.view_masks[views[e]])
         for exit_ in range(exits):
             total = 0
             for e in range(plan.view_starts[exit_], plan.view_starts[exit_ + 1]):
-                total += count_seen(work.window, plan.view_masks[views[e]])
+                total += work.totals[e]
             seen[exit_] = plan.seen_shares[exit_, total]
         if plan.rules.sees_desks:
             take_view(work.heads, line, col, work.window)

@@ -32,6 +32,10 @@ _UNSPLITTABLE = (
 )
 # Texts of some hundred players, in a few thousand megabytes at the very most; then all are forgotten.
 _MOST_TEXTS = 4096
+# Under this name a rendering keeps the texts of the parts that it has found.
+_FOUND = "constant texts"
+
+_Values = Callable[[Mapping[str, Any]], tuple[Any, ...]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,20 +43,26 @@ class _Part:
     """A constant part.
 
     Attributes:
-        values: finds the values of the slots that it uses.
+        names: the slots that it uses.
+        values: finds their values.
         template: its words.
+        whole: the number of the template that it is a part of.
     """
 
-    values: Callable[[Mapping[str, Any]], tuple[Any, ...]]
+    names: Set[str]
+    values: _Values
     template: Template
+    whole: int
 
 
 class ConstantParts:
     """The constant parts of some templates, and their texts.
 
     A text is found by the identity of its slots' values, because equal values need not read alike: `1` and `1.0`. The
-    values are kept with their text, so that no other value can get their identity. Parts are compiled like whole
-    templates and run in the same sandbox.
+    values are kept with their text, so that no other value can get their identity. Looking at the values of each part
+    costs more than all else about it: hence a rendering looks once at those of all of its template's parts, and only
+    where it meets them for the first time at those of each. Parts are compiled like whole templates and run in the same
+    sandbox.
 
     Args:
         environment: compiles the templates; it gets a filter of its own.
@@ -63,7 +73,9 @@ class ConstantParts:
         self._environment = environment
         self._constant = frozenset(constant)
         self._parts: list[_Part] = []
+        self._wholes: list[_Values] = []
         self._texts: dict[tuple[int, ...], tuple[tuple[Any, ...], str]] = {}
+        self._by_whole: dict[tuple[int, ...], tuple[tuple[Any, ...], dict[int, str]]] = {}
         environment.filters[_FILTER] = self._text
 
     def split(self, template: nodes.Template) -> nodes.Template:
@@ -71,7 +83,9 @@ class ConstantParts:
         if next(template.find_all(_UNSPLITTABLE), None) is None:
             stored = [name.name for name in template.find_all(nodes.Name) if name.ctx == "store"]
             once = {name for name in stored if stored.count(name) == 1}
+            first = len(self._parts)
             self._split(template.body, self._constant.difference(stored), once, [])
+            self._wholes.append(_getter({name for part in self._parts[first:] for name in part.names}))
             _drop_unused(template, once)
             template.set_environment(self._environment)
         return template
@@ -117,10 +131,9 @@ class ConstantParts:
         for assignment in reversed(assignments):
             if _targets(assignment) & self._undeclared(statements):
                 statements.insert(0, assignment)
-        names = sorted(self._undeclared(statements))
-        # With one name alone, `itemgetter` makes no tuple.
-        values = itemgetter(*names, *names[:1]) if names else lambda _: ()
-        self._parts.append(_Part(values=values, template=self._environment.from_string(self._template(statements))))
+        words = self._environment.from_string(self._template(statements))
+        names = self._undeclared(statements)
+        self._parts.append(_Part(names=names, values=_getter(names), template=words, whole=len(self._wholes)))
         number = nodes.Const(len(self._parts) - 1)
         look_up = nodes.Filter(number, _FILTER, [], [], None, None)
         return [nodes.Output([look_up], lineno=run[0].lineno).set_lineno(run[0].lineno)]
@@ -137,7 +150,28 @@ class ConstantParts:
     @pass_context
     def _text(self, context: Context, number: int) -> str:
         """The filter: the text of a part."""
-        part, slots = self._parts[number], context.parent
+        found: dict[int, str] | None = vars(context).get(_FOUND)
+        if found is None:
+            found = vars(context)[_FOUND] = self._found(self._parts[number].whole, context.parent)
+        text = found.get(number)
+        if text is None:
+            text = found[number] = self._text_of(number, context.parent)
+        return text
+
+    def _found(self, whole: int, slots: Mapping[str, Any]) -> dict[int, str]:
+        """The texts of a template's parts that were rendered with these slots, by number."""
+        values = self._wholes[whole](slots)
+        key = (whole, *map(id, values))
+        entry = self._by_whole.get(key)
+        if entry is None:
+            if len(self._by_whole) >= _MOST_TEXTS:
+                self._by_whole.clear()
+            entry = self._by_whole[key] = values, {}
+        return entry[1]
+
+    def _text_of(self, number: int, slots: Mapping[str, Any]) -> str:
+        """The text of a part, by the values of its own slots."""
+        part = self._parts[number]
         values = part.values(slots)
         key = (number, *map(id, values))
         entry = self._texts.get(key)
@@ -148,6 +182,15 @@ class ConstantParts:
             self._texts.clear()
         self._texts[key] = values, text
         return text
+
+
+def _getter(names: Collection[str]) -> _Values:
+    """A function that finds the values of some names."""
+    if not names:
+        return lambda _: ()
+    # With one name alone, `itemgetter` makes no tuple.
+    ordered = sorted(names)
+    return itemgetter(*ordered, *ordered[:1])
 
 
 def _targets(assignment: nodes.Assign) -> set[str]:

@@ -89,7 +89,7 @@ def power_table(contrasts: Sequence[Contrast]) -> ReportTable | None:
         return None
     return ReportTable(
         title="How many seeds the next study needs",
-        head=["measure", "pairs here", "difference", "effect size", *(f"pairs for {p:.0%}" for p in POWERS)],
+        head=["measure", "pairs here", "difference", "effect size", *(f"pairs for {100 * p:.0f} %" for p in POWERS)],
         rows=rows,
         notes=[
             f"Pairs with which the permutation test at {ALPHA:g} finds, with that probability, a difference as large "

@@ -334,7 +334,7 @@ def _level(
 def _certainty_of_mean(mean: Interval, scale: Scale) -> str:
     """Interval and number of units of a single arm's mean."""
     if mean.n > 1 and mean.low == mean.high == mean.mean:
-        return f"the same in all {count_text(mean.n, 'episode')}"
+        return f"The same in all {count_text(mean.n, 'episode')}"
     ends = [end for end in (mean.low, mean.high) if end is not None]
     span = " to ".join(scale.text(end, of=numbers_of(mean)) for end in ends)
     return "; ".join(filter(None, (span and f"95 % interval {span}", count_text(mean.n, "episode"))))

@@ -26,7 +26,7 @@ from llm_coop_envs.reports.played import PlayedCondition, unit_of
 from llm_coop_envs.reports.run_sections import read_run
 from llm_coop_envs.reports.section import ScenarioSection
 from llm_coop_envs.runs.folder import Run
-from llm_coop_envs.statistics.comparison import is_underpowered
+from llm_coop_envs.statistics.comparison import is_underpowered, need_scipy
 from llm_coop_envs.statistics.intervals import Interval
 from llm_coop_envs.studies.families import Primary
 from llm_coop_envs.util.checks import suggestion
@@ -63,6 +63,7 @@ def name_tables(run: Run, invalid_above: float = INVALID_ABOVE) -> dict[str, Rep
         RunError: an episode is damaged, or none is finished.
         MissingExtra: what statistics need is not installed.
     """
+    need_scipy()
     sections, answers = read_run(run, invalid_above)
     if not sections:
         raise RunError(f"{run.folder}: holds no finished episode yet; run the study first")

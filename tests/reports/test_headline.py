@@ -253,6 +253,8 @@ def test_without_a_comparison_levels_are_told(sections, count):
     if count == 1:
         assert answer.sentence == "The variance of the numbers in the last decision is 3.50."
         assert answer.certainty.endswith("; 8 episodes")
+        put(kbc.conditions[0], "variance_last", [3.5] * 8)
+        assert ". The same in all 8 episodes." in answers_of([kbc], ["variance_last"])[0].text
     else:
         assert answer.sentence == (
             "The variance of the numbers in the last decision goes from 3.5 ('no talk') to 23.5 ('wide range')."
