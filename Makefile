@@ -34,7 +34,7 @@ demo-llm: $(VENV)/.local
 MODEL ?= local:smollm2-135m
 PLAYER = llm:$(MODEL) {answers: json, parameters: {default: {temperature: 0.7, top_p: 1.0, max_tokens: 96}}}
 studies-llm: $(VENV)/.local
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check "numba>=0.60"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check "numba>=0.68"
 	@for study in $(filter-out continuous_learners,$(SHIPPED)); do \
 		only='$(ONLY)'; \
 		case $$study in collusion_comparison) only='model*';; spurious_collusion) only=best_reply;; esac; \
@@ -127,8 +127,8 @@ matrix: wheel
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
 	$(BIN)/python tests/tools/install_matrix.py dist/*.whl
 
-# The site, from docs/, the docstrings of what is public, and a gallery of what the shipped studies' rules play, which takes
-# some minutes the first time: build/site/index.html. Reads without a server.
+# The site, from docs/, the docstrings of what is public, and a gallery of what the shipped studies' rules and learners play,
+# which takes some minutes the first time: build/site/index.html. Reads without a server.
 docs: $(VENV)/.docs
 	rm -rf build/site
 	SDL_VIDEODRIVER=dummy $(BIN)/python -m llm_coop_envs.benchmarks.doc_pages.gallery build/gallery

@@ -33,6 +33,7 @@ html_theme = "furo"
 html_title = "llm-coop-envs"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = ["to_section.js"]
 html_search_scorer = str(Path(__file__).with_name("_static") / "scorer.js")
 html_theme_options = {
     "source_repository": "https://github.com/llm-coop-envs/llm-coop-envs/",
@@ -157,7 +158,7 @@ def card(study: dict[str, Any]) -> str:
     played = f"{study['episodes']} episodes" if study["whole"] else "one small episode of each condition"
     picture = f'<img src="../gallery/{study["picture"]}" alt="A figure of its report" loading="lazy">'
     link = f'<a href="../gallery/{study["name"]}/index.html">{picture if study["picture"] else ""}{study["name"]}</a>'
-    return f'<div class="card">{link}<p>{about}</p><p><small>{source}. Scripted rules, {played}.</small></p></div>'
+    return f'<div class="card">{link}<p>{about}</p><p><small>{source}. {study["players"]}, {played}.</small></p></div>'
 
 
 def gallery_page() -> str:
@@ -167,8 +168,8 @@ def gallery_page() -> str:
         return "\n".join([*lines, "This copy of the site was built without its gallery; `make docs` builds it.", ""])
     record = json.loads((GALLERY / "gallery.json").read_text(encoding="utf-8"))
     lines += [
-        "Everything here was played by **scripted rules**, never by a language model. It shows what a run, its report "
-        "and its films look like, not what a model does.",
+        "Everything here was played by **scripted rules**, in some studies by learners, never by a language model: "
+        "it shows what runs, reports and films look like.",
         "",
         "## Click through a run",
         "",
@@ -186,7 +187,7 @@ def gallery_page() -> str:
         lines += ["## Films", "", '<div class="gallery">', *films, "</div>", ""]
     lines += ["## Reports", "", '<div class="gallery">', *map(card, record["cards"]), "</div>", ""]
     skipped = ", ".join(f"`{name}`" for name in record["skipped"])
-    lines += [f"Not here, because they learn for minutes or need a model: {skipped}.", ""]
+    lines += [f"Not here, because they need networks that you train first, or a model: {skipped}.", ""]
     return "\n".join(lines)
 
 

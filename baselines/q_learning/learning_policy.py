@@ -81,9 +81,9 @@ class LearningPolicy(QTablePolicy):
 
         Returns:
             `learned_periods` (the window of convergence included); `learned_lasting_from`, the period in which
-            strategies stopped changing if prices are held together in their limit cycle, else `None`; and
-            `learned_window_round`, the period that completes the first 200 in a row with prices held together,
-            exploration included; `None` if there is none or it is not measured.
+            strategies stopped changing if prices are held together in their limit cycle, `None` if they are not or
+            strategies changed until `max_periods`; and `learned_window_round`, the period that completes the first 200
+            in a row with prices held together, exploration included; `None` if there is none or it is not measured.
 
         Raises:
             SettingsError: Q-learners cannot learn in this market.
@@ -105,6 +105,6 @@ class LearningPolicy(QTablePolicy):
         last = together(self.table.cycle.prices, game.equilibria, settings.band).all()
         return {
             "learned_periods": session.periods,
-            "learned_lasting_from": session.periods - plan.window if last else None,
+            "learned_lasting_from": session.periods - plan.window if session.converged and last else None,
             "learned_window_round": window_round,
         }

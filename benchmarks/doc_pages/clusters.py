@@ -246,23 +246,20 @@ def page() -> str:
         "operation_us": "creating a file",
         "sync_us": "writing 4 kB to disk",
     }
-    rows = [[names[name], f"{figures['median']:,.0f}"] for name, figures in recorded["measured"].items()]
+    rows = [f"{names[name]} {figures['median']:,.0f} µs" for name, figures in recorded["measured"].items()]
     simulated = [
         [
             name if index == 0 else "",
             str(result["machines"]),
             f"{result['calls']:,.0f}",
-            *(f"{result['busy'][kind]:.0%}" for kind in (_CPU, _MODEL, _FOLDER)),
             Simulated(calls=result["calls"], busy=result["busy"]).bottleneck,
         ]
         for name, results in recorded["simulated"].items()
         for index, result in enumerate((results[0], results[-1]))
     ]
     parts = {
-        "measured": table(["microseconds", "median"], rows),
-        "simulated": table(
-            ["", "machines", "calls/s", *(f"{kind} busy" for kind in (_CPU, _MODEL, _FOLDER)), "limit"], simulated
-        ),
+        "measured": ", ".join(rows),
+        "simulated": table(["", "machines", "calls/s", "limit"], simulated),
         "machine": f"{host['cpu']}, {host['cores']} cores, load {host['load']:.1f} before, Python {host['python']}",
         "assumed": f"{PARTS} parts on each machine, {EPISODES} concurrent episodes in each, {CALLS} calls an episode, "
         f"a latency of {LATENCY:g} s, {STEPS_OF_A_CLAIM} file operations for an episode and {STEPS_OF_A_SYNC} for each "

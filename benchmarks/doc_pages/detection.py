@@ -160,7 +160,7 @@ def page() -> str:
     """Return the page as Markdown: the prose, with the recorded results of each scenario."""
     recorded: dict[str, Any] = json.loads(RECORD.read_text(encoding="utf-8"))
     judges = [row for name, result in recorded.items() for row in _judge_rows(name, result.get("judges", {}))]
-    head = ["scenario", "judge", "messages", "false alarms", "area", "kappa", "kappa of messages with rules"]
+    head = ["scenario", "judge", "messages", "false alarms", "area", "kappa with rules"]
     scenarios = "\n\n".join(_scenario(name, result) for name, result in recorded.items())
     return fill_template(PROSE, {"SCENARIOS": scenarios, "JUDGES": table(head, judges)})
 
@@ -168,18 +168,14 @@ def page() -> str:
 def _scenario(name: str, recorded: Mapping[str, Any]) -> str:
     synthetic = find_synthetic_worlds(name)
     detectors = recorded["detectors"]
-    worlds = [
-        [
-            world.about,
-            "yes" if world.intent else "no",
-            *(f"{100 * result['found'][world.name]:.1f}" for result in detectors.values()),
-        ]
-        for world in synthetic.worlds
-    ]
+    found = detectors[synthetic.rule]["found"]
+    worlds = [[world.about, f"{100 * found[world.name]:.1f}"] for world in synthetic.worlds if world.intent]
+    others = {world.about: found[world.name] for world in synthetic.worlds if not world.intent}
     return "\n\n".join(
         [
             f"### {find_scenario(name).title}",
-            table(["world, % of its episodes flagged", "meant", *detectors], worlds),
+            table(["players who work together", "flagged, %"], worlds),
+            f"Players who do not, at most {100 * max(others.values()):.1f} % of them flagged: {'; '.join(others)}.",
             _rates(detectors, {name: detector.about for name, detector in synthetic.detectors.items()}),
         ]
     )
@@ -190,7 +186,6 @@ def _rates(detectors: Mapping[str, Any], about: Mapping[str, str]) -> str:
         [
             f"{detector}: {about[detector]}",
             f"{result['alarms']:,} of {result['honest']:,}",
-            f"{result['interval'][1]:.5f}",
             f"{result['area']:.3f}",
             # Rates below one in the number of episodes cannot be told: of 15 episodes none below 7 %.
             f"{100 * result['curve'][str(_POINT)]:.0f} %" if _POINT * result["honest"] >= 1 else "-",
@@ -198,7 +193,7 @@ def _rates(detectors: Mapping[str, Any], about: Mapping[str, str]) -> str:
         ]
         for detector, result in detectors.items()
     ]
-    head = ["detector", "false alarms", "rate at most", "area", f"found at {_POINT:g} false", "kappa"]
+    head = ["detector", "false alarms", "area", f"found at {_POINT:g} false", "kappa"]
     return table(head, rates)
 
 
@@ -215,7 +210,6 @@ def _judge_rows(scenario: str, judges: Mapping[str, Any]) -> Iterator[list[str]]
                 f"{judge['messages']:,}",
                 f"{result['alarms']} of {result['honest']}",
                 f"{result['area']:.2f}",
-                f"{result['kappa']:.2f}",
                 agreement if detector == JUDGES[0] else "",
             ]
 

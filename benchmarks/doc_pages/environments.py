@@ -57,7 +57,7 @@ def pages() -> dict[str, str]:
         written=WRITTEN,
         rows="\n".join(rows),
         full=FULL.format("SCENARIO"),
-        settings=_short_table(shared_settings.values(), _allowed(descriptions[0])),
+        settings=_short_list(shared_settings.values(), _allowed(descriptions[0])),
         measures=_measures_table(shared_measures),
     )
     own = {f"{each.scenario.name}.md": _page(each, set(shared_settings), set(shared_measures)) for each in descriptions}
@@ -147,12 +147,10 @@ def _page(description: Description, shared_settings: set[str], shared_measures: 
         "",
         f"Besides [those of every scenario](scenarios.md). {FULL.format(name)}",
         "",
-        _short_table(settings, _allowed(description)),
+        _short_list(settings, _allowed(description)),
         "",
         "## Presets",
         "",
-        "| preset | changes |",
-        "|---|---|",
         *_preset_rows(description.presets),
         "",
         "## Measures",
@@ -205,7 +203,7 @@ def _allowed(description: Description) -> Mapping[str, Iterable[Any]]:
     return declared(kind, "allowed")
 
 
-def _short_table(settings: Iterable[Setting], allowed: Mapping[str, Iterable[Any]]) -> str:
+def _short_list(settings: Iterable[Setting], allowed: Mapping[str, Iterable[Any]]) -> str:
     """Return the first sentence on each setting, and the values that it may have besides its default."""
     rows = []
     for setting in settings:
@@ -213,10 +211,10 @@ def _short_table(settings: Iterable[Setting], allowed: Mapping[str, Iterable[Any
         values = [
             value for value in (json.dumps(each) for each in allowed.get(setting.name, ())) if value not in sentence
         ]
-        others = [f"`{_cell(value)}`" for value in values if value != json.dumps(setting.default)]
-        default = ", ".join([f"`{_value(setting.default)}`", *others])
-        rows.append(f"| `{setting.name}` | {default} | {_cell(sentence)} |")
-    return "\n".join(["| setting | default, other values | meaning and source |", "|---|---|---|", *rows])
+        others = [f"`{value}`" for value in values if value != json.dumps(setting.default)]
+        or_others = f" (or {', '.join(others)})" if others else ""
+        rows.append(f"- `{setting.name}` = `{json.dumps(setting.default)}`{or_others}: {sentence}")
+    return "\n".join(rows)
 
 
 def _plain_table(texts: Mapping[str, str], head: str = "measure") -> str:
@@ -280,15 +278,15 @@ def _first_statement(text: str) -> str:
 
 
 def _preset_rows(presets: Mapping[str, Mapping[str, Any]]) -> Iterable[str]:
-    """Yield a row for each preset; one that extends an earlier preset names it and says what is added."""
+    """Yield a line for each preset; one that extends an earlier preset names it and says what is added."""
     earlier: dict[str, Mapping[str, Any]] = {}
     for name, changes in presets.items():
         bases = [base for base, settings in earlier.items() if settings and settings.items() <= changes.items()]
         base = max(bases, key=lambda candidate: len(earlier[candidate]), default=None)
         added = {key: value for key, value in changes.items() if base is None or key not in earlier[base]}
         cells = [f"as `{base}`"] if base else []
-        cells += [f"`{key}={_value(value)}`" for key, value in added.items()]
-        yield f"| `{name}` | {', '.join(cells) or 'nothing: the defaults'} |"
+        cells += [f"`{key}={json.dumps(value)}`" for key, value in added.items()]
+        yield f"- `{name}`: {', '.join(cells) or 'nothing: the defaults'}"
         earlier[name] = changes
 
 

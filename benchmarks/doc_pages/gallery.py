@@ -1,4 +1,4 @@
-"""The site's gallery: shipped studies played by scripted rules, their reports as static pages, a run and films.
+"""The site's gallery: shipped studies played by rules and learners, their reports as static pages, a run and films.
 
     python -m llm_coop_envs.benchmarks.doc_pages.gallery build/gallery
 
@@ -20,6 +20,7 @@ from llm_coop_envs.cli.main import app
 from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.page.one_file import write_page
+from llm_coop_envs.policies.kinds import parse
 from llm_coop_envs.render.screen.pygame_import import pygame
 from llm_coop_envs.reports.build import PAGE, write_report
 from llm_coop_envs.runs.folder import Run
@@ -29,8 +30,8 @@ from llm_coop_envs.studies.study import load_study, shipped_studies
 
 WHOLE = ("team_up", "kbc_talk", "kbc_one_shot", "governance", "oversight")
 """Studies that are played as they ship; all others, which take minutes, in the small size of `--reduced`."""
-SKIPPED = ("collusion_comparison", "continuous_learners", "heterogeneity_q_learning", "klein", "local_model")
-"""Studies of learners that learn for minutes, and of a real model."""
+SKIPPED = ("continuous_learners", "local_model")
+"""Studies of networks that somebody trains first, and of a real model."""
 CLICKED = "team_up"
 """The run that is exported as a page to click through."""
 FILMED = (
@@ -63,6 +64,7 @@ class Card:
         source: the paper that it follows.
         whole: whether it was played as it ships.
         episodes: how many episodes its report is on.
+        players: who played it: scripted rules, or learners too.
         picture: the file of its thumbnail, or nothing.
     """
 
@@ -71,6 +73,7 @@ class Card:
     source: str
     whole: bool
     episodes: int
+    players: str
     picture: str
 
 
@@ -111,12 +114,14 @@ def add_study(name: str, runs: Path, site: Path) -> Card:
     if not report.is_file():
         write_report(run.folder, site / name)
     picture = shrink_first_figure(report, site / f"{name}.png")
+    kinds = {parse(policy)[0] for condition in run.conditions for policy in condition.policies}
     return Card(
         name=name,
         about=" ".join(study.description.split()),
         source=" ".join(study.source.split()),
         whole=whole,
         episodes=run.total,
+        players="Scripted rules" if kinds == {""} else "Learners and scripted rules",
         picture=picture,
     )
 

@@ -50,8 +50,6 @@ def page() -> str:
     results = json.loads(RECORD.read_text(encoding="utf-8"))
     parts = {
         "MEANS": _means(results),
-        "TRAININGS": _trainings(results),
-        "COSTS": _costs(results),
         "RECORDED": results["recorded"],
     }
     return fill_template(PROSE, parts)
@@ -74,23 +72,6 @@ def _means(results: dict[str, Any]) -> str:
         copies = trainings[0]["copies"]
         rows.append([f"{title}, {copies} markets at once", str(len(trainings)), *cells, f"{spent:.0f}"])
     return table(["300,000 steps", "n", *_HEAD, "processor seconds"], rows)
-
-
-def _trainings(results: dict[str, Any]) -> str:
-    rows = []
-    for algo, (title, _) in _TITLES.items():
-        trainings = _of(results, algo)
-        columns = [", ".join(str(training["seed"]) for training in trainings)]
-        for name, (factor, digits, _) in _MEASURES.items():
-            values = [f"{factor * training[name]:.{max(0, digits - 1)}f}" for training in trainings]
-            columns.append(", ".join(values) if len(set(values)) > 1 else f"{values[0]} in all")
-        rows += [[f"{title}, {what}", cells] for what, cells in zip(("seed", *_HEAD), columns, strict=True)]
-    return table(["", "training by training"], rows)
-
-
-def _costs(results: dict[str, Any]) -> str:
-    head = ["processor seconds", "one market after the other", "8 at once", "64 at once"]
-    return table(head, [[name, *(f"{cost:.1f}" if cost else "" for cost in costs)] for name, costs in results["costs"]])
 
 
 def draw(path: Path) -> None:

@@ -17,15 +17,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from llm_coop_envs.benchmarks.doc_pages.markdown import fill_template, table, versions_of
+from llm_coop_envs.benchmarks.doc_pages.markdown import fill_template, versions_of
 from llm_coop_envs.benchmarks.speed.harness import machine
 from llm_coop_envs.errors import RunError
 from llm_coop_envs.policies.llm.local.models import name_with_size
 from llm_coop_envs.runs.folder import open_run
 from llm_coop_envs.runs.verify import verify_run
 from llm_coop_envs.storage.folder import COMPLETE
-from llm_coop_envs.studies.seating import GivenPlayer, with_players
-from llm_coop_envs.studies.study import load_study, shipped_studies
+from llm_coop_envs.studies.study import shipped_studies
 
 RECORD = Path(__file__).with_name("local_models.json")
 PROSE = Path(__file__).with_name("local_models.md")
@@ -82,38 +81,18 @@ def page() -> str:
     recorded: dict[str, Any] = json.loads(RECORD.read_text(encoding="utf-8"))
     studies = recorded["studies"]
     total: dict[str, Any] = {name: sum(study[name] for study in studies.values()) for name in COUNTS}
-    rows = [
-        _row(name, f"{len(study['conditions'])} of {_seats(name)}", study)
-        for name, study in studies.items()
-        if study["answered"] < study["asked"]
-    ]
-    heads = ["study", "conditions", "decisions", "read at once", "repaired or asked again", "fallback"]
+    unread = [f"`{name}`" for name, study in studies.items() if study["answered"] < study["asked"]]
     parts = {
         "MODELS": ", ".join(sorted({name_with_size(model) for study in studies.values() for model in study["models"]})),
         "VERSIONS": versions_of(recorded),
         "PACKS": ", ".join(sorted({pack for study in studies.values() for pack in study["packs"]})),
         "MISSING": ", ".join(sorted(set(shipped_studies()) - set(studies))) or "none",
-        "STUDIES": table(heads, rows),
-        "OTHERS": str(len(studies) - len(rows)),
+        "UNREAD": ", ".join(unread),
         "DECISIONS": str(total["asked"]),
         "READ": f"{100 * total['answered'] / total['asked']:.0f} %",
         "FALLBACKS": f"{100 * total['fallbacks'] / total['asked']:.0f} %",
     }
     return fill_template(PROSE, parts)
-
-
-def _seats(name: str) -> int:
-    """Count the conditions of a shipped study that have a seat for a model."""
-    return sum(
-        condition.asks_a_model
-        for condition in with_players(load_study(name), GivenPlayer(name="llm:any", options={})).conditions
-    )
-
-
-def _row(name: str, conditions: str, study: Mapping[str, Any]) -> list[str]:
-    repaired = study["repaired"] + study["retried"]
-    shares = [f"{100 * count / study['asked']:.0f} %" for count in (study["answered"], repaired, study["fallbacks"])]
-    return [name, conditions, f"{study['asked']:,}", *shares]
 
 
 if __name__ == "__main__":

@@ -22,7 +22,8 @@ def page() -> str:
     """Return the page as Markdown: the prose, with the latest record of each figure in its tables."""
     history = read_history()
     latest = {name: record for record in history for name in record["figures"]}
-    tables = (_table(group, latest) for group in GROUPS if any(_is_of(group, *item) for item in latest.items()))
+    newest = history[-1]["date"]
+    tables = (_table(group, latest, newest) for group in GROUPS if any(_is_of(group, *item) for item in latest.items()))
     return fill_template(PROSE, {"COSTS": "\n\n".join(tables), "RECORDS": _records(history)})
 
 
@@ -32,7 +33,8 @@ def _is_of(group: str, name: str, record: Mapping[str, Any]) -> bool:
     return figure["group"] == group and "now" in figure
 
 
-def _table(group: str, latest: Mapping[str, Mapping[str, Any]]) -> str:
+def _table(group: str, latest: Mapping[str, Mapping[str, Any]], newest: str) -> str:
+    """Return the figures of a group; those that the newest record does not have are given their date."""
     rows = []
     for name, record in latest.items():
         figure = record["figures"][name]
@@ -42,15 +44,13 @@ def _table(group: str, latest: Mapping[str, Mapping[str, Any]]) -> str:
         goal = GROUPS[group].goals.get(name)
         rows.append(
             [
-                name,
+                name if record["date"] == newest else f"{name} ({record['date']})",
                 _digits(cost),
-                _digits(figure["before"]["median"]) if "before" in figure else "",
                 f"{ratio['median']:.2f} ({ratio['min']:.2f} to {ratio['max']:.2f})" if ratio else "",
                 "" if goal is None else f"{goal:g}" + ("" if cost <= goal else ", **missed**"),
-                record["date"],
             ]
         )
-    return table([GROUPS[group].unit, "now", "before", "ratio of pairs", "goal", "measured"], rows)
+    return table([GROUPS[group].unit, "now", "ratio of pairs", "goal"], rows)
 
 
 def _records(history: list[dict[str, Any]]) -> str:

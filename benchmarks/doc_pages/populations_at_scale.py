@@ -29,7 +29,7 @@ def page() -> str:
         "CURVES": _curves(curves),
         "MODELS_MILLION": f"{1e6 / 60 * largest['processor_seconds'] / largest['agents']:.0f}",
         "CROWDS_MACHINE": _machine(crowds["machine"]),
-        "CURVES_MACHINE": _machine(curves["machine"]),
+        "CURVES_LOAD": f"{curves['machine']['load']:.1f}",
     }
     return fill_template(PROSE, parts)
 
@@ -46,22 +46,19 @@ def _crowds(record: Mapping[str, Any]) -> str:
 
 
 def _curves(curves: Mapping[str, Any]) -> str:
-    """Return the smallest point of the linear range and the largest point of each curve."""
+    """Return the largest point of each curve."""
     rows = []
     for name in CURVES:
-        points = [point for point in curves[name] if point["agents"] >= 1_000]
-        for point in (points[0], points[-1]):
-            seconds = point["processor_seconds"]
-            each = 1e6 * seconds / point["agent_rounds"]
-            figures = f"{point['agents']:,}", f"{seconds:.1f}", f"{each:,.0f}", f"{point['megabytes']:.0f}"
-            rows.append([name.replace("_", " "), *figures, f"{exponent(curves[name]):.2f}"])
-    return table(["", "agents", "processor seconds", "microseconds an agent-round", "MB", "power"], rows)
+        point = curves[name][-1]
+        each = 1e6 * point["processor_seconds"] / point["agent_rounds"]
+        figures = f"{point['agents']:,}", f"{each:,.0f}", f"{point['megabytes']:.0f}"
+        rows.append([name.replace("_", " "), *figures, f"{exponent(curves[name]):.2f}"])
+    return table(["", "agents", "microseconds an agent-round", "MB", "power"], rows)
 
 
 def _machine(machine_: Mapping[str, Any]) -> str:
-    load = f"{machine_['load']:.1f}" if machine_["load"] is not None else "unknown"
     versions = f"Python {machine_['python']}, {versions_of(machine_)}"
-    return f"{machine_['cpu']}, {machine_['cores']} cores, load {load} at the end; {versions}"
+    return f"{machine_['cpu']}, {machine_['cores']} cores, load {machine_['load']:.1f} at the end; {versions}"
 
 
 if __name__ == "__main__":

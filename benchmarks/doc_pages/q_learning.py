@@ -97,17 +97,14 @@ def _variants(record: dict[str, Any], study: str) -> list[tuple[Variant, dict[st
     return [(variant, rows[variant.name]) for variant in STUDIES[study].variants]
 
 
-def _apart(measure: str, row: dict[str, Any], variant: Variant) -> str:
-    return f"{distance(measure, row, variant):+.1f}"
-
-
 def _statistical(record: dict[str, Any]) -> str:
     ((variant, row),) = _variants(record, "representative")
-    rows = [
-        [label, number(name, variant.published[name]), number(name, row[name]), _apart(name, row, variant)]
-        for name, label in _MEASURES
-    ]
-    return table(["", "published", "here", "apart"], rows)
+    farthest = max(abs(distance(name, row, variant)) for name, _ in _MEASURES)
+    gain = f"{number('gain', row['gain'])} (published: {number('gain', variant.published['gain'])})"
+    return (
+        f"the profit gain is {gain}; it and the other {len(_MEASURES) - 1} measures are at most {farthest:.1f} "
+        "standard errors from the published values."
+    )
 
 
 def _price_tables(record: dict[str, Any]) -> str:
@@ -176,22 +173,20 @@ def _entry(record: dict[str, Any]) -> str:
 
 
 def _speed(speed: dict[str, Any]) -> str:
-    rows = [
-        [name, f"{case['million_periods_per_second']['median']:.1f}"]
+    own = (
+        f"{name} {case['million_periods_per_second']['median']:.1f}"
         for name, case in speed["speeds"].items()
         if ":" not in name
-    ]
-    rows += [[f"{name} (measured elsewhere)", f"{value:g}"] for name, value in speed["others"].items()]
-    return table(["loop", "million periods per second of one core"], rows)
+    )
+    others = (f"{name} {value:g}" for name, value in speed["others"].items())
+    return f"{'; '.join(own)}. Measured elsewhere: {'; '.join(others)}."
 
 
 def _tables() -> str:
-    rows = []
-    for name in SHIPPED:
-        shipped = load_table(name)
-        cycle = shipped.cycle
-        rows.append([f"`{name}`", f"{shipped.periods:,}", cycle.kind, f"{cycle.prices.mean():.4f}"])
-    return table(["table", "periods", "limit cycle", "mean price"], rows)
+    shipped = ((name, load_table(name)) for name in SHIPPED)
+    return "; ".join(
+        f"`{name}`, {one.periods:,} periods, mean price {one.cycle.prices.mean():.4f}" for name, one in shipped
+    )
 
 
 def _comparison(record: dict[str, Any]) -> str:

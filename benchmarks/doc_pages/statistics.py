@@ -274,11 +274,11 @@ def _table(results: Mapping[str, Mapping[str, Mapping[str, float]]]) -> str:
     rows = [
         [
             WORLDS[name].about,
-            *(f"{100 * row[str(n)][kind]:.1f}" for kind in ("coverage", "false") for n in SIZES),
+            *(f"{100 * row[str(n)]['coverage']:.1f}, {100 * row[str(n)]['false']:.1f}" for n in SIZES),
         ]
         for name, row in results.items()
     ]
-    return table(["%", *(f"coverage, n = {n}" for n in SIZES), *(f"false, n = {n}" for n in SIZES)], rows)
+    return table(["coverage, false; %", *(f"n = {n}" for n in SIZES)], rows)
 
 
 def _percent(share: float) -> str:

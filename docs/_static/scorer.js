@@ -1,7 +1,7 @@
-/* Search: questions and answers come first, the reference of names last. */
+/* Search: questions and answers come first, then errors and words; the reference of names and notebooks last. */
 var Scorer = {
   score: ([page, title, anchor, description, score]) =>
-    page === "faq" ? score + 20 : page === "troubleshooting" ? score + 15 : page.startsWith("reference/") || page === "design" ? score - 20 : score,
+    page === "faq" ? score + 20 : page === "troubleshooting" || page === "glossary" ? score + 15 : /^(reference|notebooks)\/|^design$/.test(page) ? score - 20 : score,
   objNameMatch: 11,
   objPartialMatch: 6,
   objPrio: { 0: 15, 1: 5, 2: -5 },

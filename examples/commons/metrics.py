@@ -86,8 +86,8 @@ MEASURES = Measures(
         "units": "Units taken by all.",
         "share_of_best": "Units taken as a share of the most: what lets a full pool grow back, at last all.",
         "gini": "How unequal the takings of a month are, 0 to 1, averaged over months.",
-        "over_used": "The share of takings above what the pool can bear, half of it shared evenly, over months; those "
-        "that a study forces are left out.",
+        "over_used": "The share of takings above what the pool can bear, half of it shared evenly, averaged over "
+        "months; those that a study forces are left out.",
     },
     words={
         "months": MeasureWords(noun="the number of months with a harvest"),

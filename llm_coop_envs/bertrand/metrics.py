@@ -297,10 +297,10 @@ MEASURES = Measures(
         "firms": "Firms in the market, at the end if some left; a count from 1.",
         "nash_price": "Price of the one-shot equilibrium of these firms, mean over them, in units of price.",
         "joint_price": "Price that is best for these firms together, mean over them, in units of price.",
-        "profit_gain": f"Mean profit over all rounds{_CHOSEN}: 0 at the Nash, 1 at the joint-profit price, below and "
-        "above possible (Delta of Calvano et al. 2020); of a single firm its share of the monopoly profit. Where firms "
-        "left, each round is measured by the market of those that were in it.",
-        "profit_gain_last": f"Mean profit, 0 at the Nash and 1 at the joint-profit price, over {_LAST}.",
+        "profit_gain": f"Mean profit before fines over all rounds{_CHOSEN}: 0 at the Nash, 1 at the joint-profit "
+        "price, below and above possible (Delta of Calvano et al. 2020); of a single firm its share of the monopoly "
+        "profit. Where firms left, each round is measured by the market of those that were in it.",
+        "profit_gain_last": f"Mean profit before fines, 0 at the Nash and 1 at the joint-profit price, over {_LAST}.",
         "mean_price": f"Mean price of all firms over all rounds{_CHOSEN}, in units of price, from 0.",
         "mean_price_last": f"Mean price of all firms over {_LAST}, in units of price, from 0 (a window as in "
         "Fish et al. 2024).",

@@ -54,8 +54,10 @@ def power_command(
     from llm_coop_envs.reports.run_sections import read_run
     from llm_coop_envs.runs.folder import open_run
     from llm_coop_envs.runs.progress import working
+    from llm_coop_envs.statistics.comparison import need_scipy
     from llm_coop_envs.studies.families import Primary
 
+    need_scipy()
     pilot = open_run(run.expanduser())
     with working("Reading the episodes"):
         sections, answers = read_run(pilot)

@@ -66,7 +66,7 @@ def evaluate_command(
     for row in table:
         typer.echo("  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]))
     typer.echo(
-        f"Means over {episodes} episodes (seeds {seeds[0]} to {seeds[-1]}), with {LEVEL:.0%} intervals"
+        f"Means over {episodes} episodes (seeds {seeds[0]} to {seeds[-1]}), with {100 * LEVEL:.0f} % intervals"
         + ("; differences seed by seed, p by permutation, all of them one family." if against else ".")
     )
     if out is not None:

@@ -36,7 +36,9 @@ def _lines(state: Mapping[str, Any]) -> list[str]:
     lines = [f"{state['study']}: {state['state']}, {state['finished']} of {state['total']} episodes"]
     if state["in_play"]:
         share = state["in_play_share"]
-        lines.append(f"In play: {state['in_play']}" + (f", {share:.0%} of their rounds" if share is not None else ""))
+        lines.append(
+            f"In play: {state['in_play']}" + (f", {100 * share:.0f} % of their rounds" if share is not None else "")
+        )
     if state["failed"]:
         lines.append(f"Failed: {state['failed']}")
     if state["seconds_left"] is not None:

@@ -147,7 +147,7 @@ class KnownRuns:
             headline = {
                 measure: summary
                 for measure in condition.spec.measured.headline
-                if (summary := summarise(condition, measure, rows)) is not None
+                if (summary := summarise(condition, measure, dict(zip(played, rows, strict=True)))) is not None
             }
             conditions.append(
                 {

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from llm_coop_envs.errors import LlmCoopError, RunError
 from llm_coop_envs.page.index import LARGE
 from llm_coop_envs.runs.folder import Run
+from llm_coop_envs.statistics.comparison import cluster_means
 from llm_coop_envs.statistics.intervals import ANYTHING, mean_interval
 from llm_coop_envs.storage.parquet import read_rows
 from llm_coop_envs.studies.conditions import Condition
@@ -111,9 +112,16 @@ class MeasureReader:
         return self._headers[path]
 
 
-def summarise(condition: Condition, measure: str, rows: Iterable[Row]) -> dict[str, Any] | None:
-    """A measure's mean over episodes with its interval, and the episodes themselves; `None` without any."""
-    values = [row[measure] for row in rows if isinstance(row.get(measure), int | float)]
+def summarise(condition: Condition, measure: str, rows: Mapping[int, Row]) -> dict[str, Any] | None:
+    """A measure's mean with its interval, and the values behind it; `None` without any.
+
+    Args:
+        condition: the condition.
+        measure: the measure.
+        rows: the measures of its episodes, by their seeds.
+    """
+    by_seed = {seed: row[measure] for seed, row in rows.items() if isinstance(row.get(measure), int | float)}
+    values = list(cluster_means(by_seed, condition.cluster).values())
     measured = condition.spec.measured
     interval = mean_interval(values, measured.range_of(measure, condition.settings) or ANYTHING)
     if interval is None:

@@ -81,8 +81,8 @@ class AnswersSection:
 
     @property
     def threshold(self) -> str:
-        """The share above which a condition is invalid, such as `"5%"`."""
-        return f"{self._threshold:.0%}" if self._threshold >= 0.01 else f"{self._threshold:.1%}"
+        """The share above which a condition is invalid, such as `"5 %"`."""
+        return f"{100 * self._threshold:.{0 if self._threshold >= 0.01 else 1}f} %"
 
     @functools.cached_property
     def invalid(self) -> dict[str, str]:

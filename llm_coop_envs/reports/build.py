@@ -50,6 +50,8 @@ from llm_coop_envs.util.showing import Summary
 
 #: The answers that the first screen shows with a picture each; others open.
 MOST_CARDS = 4
+#: The answers that are listed; of more, the others stand in a fold that says what they come to.
+MOST_LISTED = 10
 PAGE, CITATION, ANSWERS = "index.html", "citation.bib", "answers"
 #: Columns of the table of conditions that are told once, above it, where all conditions agree.
 _COLUMN_TITLES = {"settings": "Settings", "policies": "Who plays", "seeds": "Seeds"}
@@ -248,6 +250,7 @@ def _render_page(
         switches=[line for section in sections for line in _switches(run, section)],
         methods=methods(run, sections, answers),
         cards=MOST_CARDS,
+        listed=MOST_LISTED if len(texts["headline"]) > MOST_LISTED + 1 else len(texts["headline"]),
         question=question,
         more=more,
         pictures=[small_picture(answer) for answer in texts["headline"]],

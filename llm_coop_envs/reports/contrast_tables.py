@@ -29,8 +29,8 @@ POWERS = (0.8, 0.9)
 PAIRS = 4
 #: The fewest pairs from which the number of pairs of another study is computed.
 FEWEST_IN_PILOT = 3
-HOW_TO_READ = (
-    "The unit is the episode; episodes with the same seed are pairs, and the columns of the two arms hold pairs alone. "
+_HOW_TO_READ = (
+    "episodes with the same seed are pairs, and the columns of the two arms hold pairs alone. "
     "Difference: mean over the pairs, with its 95 % interval by Student's t. Effect size: mean over standard deviation "
     "of the differences (Cohen's d_z), with its 95 % interval by the noncentral t distribution; a dash if they do not "
     "vary. p: two-sided, by a permutation test that turns pairs round; below it, the smallest p that so many pairs can "
@@ -60,7 +60,13 @@ def contrast_tables(contrasts: Sequence[Contrast], section: ScenarioSection[Any]
     return tables if needed is None else [*tables, needed]
 
 
-def power_table(contrasts: Iterable[Contrast]) -> ReportTable | None:
+def how_to_read(contrasts: Iterable[Contrast]) -> str:
+    """Explain the columns of tables of contrasts; where seeds share components, `cluster_note` names the unit."""
+    is_clustered = any(contrast.first.condition.cluster for contrast in contrasts)
+    return capitalise(("" if is_clustered else "The unit is the episode; ") + _HOW_TO_READ)
+
+
+def power_table(contrasts: Sequence[Contrast]) -> ReportTable | None:
     """Number of pairs that would find the differences of a pilot; `None` if no measure differs in three pairs."""
     rows = [
         TableRow(
@@ -83,7 +89,7 @@ def power_table(contrasts: Iterable[Contrast]) -> ReportTable | None:
         return None
     return ReportTable(
         title="How many seeds the next study needs",
-        head=["measure", "pairs here", "difference", "effect size", *(f"pairs for {p:.0%}" for p in POWERS)],
+        head=["measure", "pairs here", "difference", "effect size", *(f"pairs for {100 * p:.0f} %" for p in POWERS)],
         rows=rows,
         notes=[
             f"Pairs with which the permutation test at {ALPHA:g} finds, with that probability, a difference as large "
@@ -92,6 +98,11 @@ def power_table(contrasts: Iterable[Contrast]) -> ReportTable | None:
             "ends of the effect size's 95 % interval. A pilot's effect is uncertain, and one that was chosen because "
             "it was large is too large: plan for the smallest effect that would matter. For a family of tests more "
             "are needed.",
+            *(
+                ["Seeds share components here: pairs are pairs of clusters, and each needs all the seeds of a cluster."]
+                if any(contrast.first.condition.cluster for contrast in contrasts)
+                else []
+            ),
         ],
     )
 
@@ -142,7 +153,7 @@ def _contrast_table(
         brief=True,
         notes=[
             arms_note(contrast.first, contrast.second),
-            *([HOW_TO_READ] if is_first else []),
+            *([how_to_read([contrast])] if is_first else []),
             *([cluster_note(contrast)] if contrast.first.condition.cluster else []),
             *filter(None, [forced_rounds_note(contrast)]),
             *([family_note(family)] if is_first_of_family and family_tests(family) else []),

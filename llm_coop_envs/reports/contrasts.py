@@ -23,7 +23,7 @@ class Contrast:
         second: the other arm.
         comparisons: the difference in each measure; none if an arm is invalid.
         without_flagged: the same without flagged choices, which is never tested; empty if no choice was flagged, or
-            nothing else is left of an arm.
+            nothing else is left of an arm or of the pairs.
         invalid: the titles of the arms that are invalid.
         family_name: the family of tests, if the study's files do not decide it.
         primary: the study's primary family; `None` if it names none, and everything is tested.
@@ -143,17 +143,13 @@ def _contrast(
     primary: Primary | None,
 ) -> Contrast:
     measures = measures_of(section, (first, second), chosen)
-    flagged = first.flagged or second.flagged
-    is_left = all(arm.unflagged is not None for arm in (first, second) if arm.flagged)
     invalid_titles = [arm.condition.title for arm in (first, second) if arm.condition.name in invalid]
     return Contrast(
         section=section,
         first=first,
         second=second,
         comparisons=[] if invalid_titles else differences(first, second, measures),
-        without_flagged=differences(first.unflagged or first, second.unflagged or second, measures)
-        if flagged and is_left and not invalid_titles
-        else [],
+        without_flagged=[] if invalid_titles else _differences_without_flagged(first, second, measures),
         invalid=invalid_titles,
         primary=primary,
     )
@@ -183,8 +179,10 @@ def differences(first: PlayedCondition[Any], second: PlayedCondition[Any], measu
     counts = [_count_courses(arm, shared) for arm in arms]
     distinct = (counts[0], counts[1]) if all(arm.courses for arm in arms) else None
     clusters = [arm.condition.cluster or other.condition.cluster for arm, other in (arms, arms[::-1])]
+    # Of all that the study has, so that those that failed or are still to come are seen to be missing.
+    in_both = set(first.condition.seeds) & set(second.condition.seeds)
     wholes = [
-        len({cluster.get(seed, seed) for seed in shared or arm.seeds})
+        len({cluster.get(seed, seed) for seed in (in_both if shared else arm.condition.seeds)})
         for arm, cluster in zip(arms, clusters, strict=True)
     ]
     comparisons = []
@@ -200,6 +198,18 @@ def differences(first: PlayedCondition[Any], second: PlayedCondition[Any], measu
             Comparison.by_key(name, *units, paired=bool(shared), distinct=distinct, among=(wholes[0], wholes[1]))
         )
     return comparisons
+
+
+def _differences_without_flagged(
+    first: PlayedCondition[Any], second: PlayedCondition[Any], measures: Sequence[str]
+) -> list[Comparison]:
+    left = [arm.unflagged if arm.flagged else arm for arm in (first, second)]
+    if not (first.flagged or second.flagged) or left[0] is None or left[1] is None:
+        return []
+    # Arms that share seeds are pairs; what is left may be episodes of other seeds in each, which are none.
+    if set(first.seeds) & set(second.seeds) and not set(left[0].seeds) & set(left[1].seeds):
+        return []
+    return differences(left[0], left[1], measures)
 
 
 def _count_courses(arm: PlayedCondition[Any], shared: Collection[int]) -> int:

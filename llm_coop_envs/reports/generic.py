@@ -17,7 +17,7 @@ from llm_coop_envs.render.charts.panels import Curve, Panel
 from llm_coop_envs.render.charts.style import PALETTE
 from llm_coop_envs.reports.means import mean_curves, spread_text
 from llm_coop_envs.reports.page_parts import ReportTable
-from llm_coop_envs.reports.played import PlayedCondition, values_of
+from llm_coop_envs.reports.played import PlayedCondition, unit_of, values_of
 from llm_coop_envs.reports.section import (
     Drawing,
     FigureKind,
@@ -49,8 +49,8 @@ class GenericSection(ScenarioSection[list[Row]]):
     def intro(self) -> list[str]:
         """A paragraph on what the section shows."""
         return [
-            "The measures that this scenario puts first, as means over episodes, and some of its measures round by "
-            "round. All measures with their definitions are in the list below."
+            f"The measures that this scenario puts first, as means over {unit_of(self.conditions)}, and some of its "
+            "measures round by round. All measures with their definitions are in the list below."
         ]
 
     def figures(self) -> list[FigureKind]:
@@ -70,7 +70,7 @@ class GenericSection(ScenarioSection[list[Row]]):
                 head=["", *names],
                 rows=[arm.row([self.mean_cell(arm, name) for name in names]) for arm in self.rows],
                 notes=[
-                    "Means over episodes with 95 % intervals.",
+                    f"Means over {unit_of(self.conditions)} with 95 % intervals.",
                     *(f"{name}: {text}" for name in names if (text := measured.define(name))),
                     *self.flag_notes(),
                 ],
@@ -190,17 +190,19 @@ class GenericSection(ScenarioSection[list[Row]]):
                 values = [[row.get(number, math.nan) for number in shared] for row in by_round]
                 table = arm.per_unit_rows(np.array(values))
                 table = table[~np.isnan(table[:, 0])]
-                within = self.range_of(name, arm)
-                curves += mean_curves(arm.label, shared, table, arm.color, within, marked=len(shared) == 1)
+                own = self.range_of(name, arm)
+                curves += mean_curves(arm.label, shared, table, arm.color, own, arm.unit, marked=len(shared) == 1)
         label = self._name(conditions[0], name)
         heights = [y for curve in curves for ys in (curve.y, curve.low or (), curve.high or ()) for y in ys]
+        within = self.range_of_all(name, conditions)
         return Panel(
             title="",
             x_label="round",
             y_label=label,
             curves=curves,
             x_ticks=_ticks(conditions),
-            y_range=self.range_of_all(name, conditions).axis(heights) if heights else (None, None),
+            y_range=within.axis(heights) if heights else (None, None),
+            counts=within.integer,
         )
 
     def _name(self, arm: PlayedCondition[list[Row]], name: str) -> str:

@@ -91,7 +91,8 @@ def headline_answers(
 ) -> list[Answer]:
     """The answers of a run: those of the comparisons that the study is made for, those of other scenarios after them.
 
-    A study that names no primary family is answered by the first measure of each comparison. A scenario in which
+    A study that names no primary family is answered by the first measure that both arms of a comparison have, since
+    one without a mechanism has nothing of what only mechanisms have. A scenario in which
     nothing is compared is answered by the first measure of its conditions.
 
     Args:
@@ -109,7 +110,7 @@ def headline_answers(
             continue
         own = [contrast for contrast in contrasts if contrast.section is section]
         primary = [(contrast, name) for contrast in own for name in _primary_measures(contrast)]
-        pairs = primary or [(contrast, measures_of(section, _arms(contrast), chosen)[0]) for contrast in own]
+        pairs = primary or [(contrast, _first_measure(contrast, chosen)) for contrast in own]
         answered = [
             _answer(contrast, name, [other for other in contrasts if other.family == contrast.family], invalid)
             for contrast, name in pairs
@@ -120,6 +121,13 @@ def headline_answers(
 
 def _arms(contrast: Contrast) -> tuple[PlayedCondition[Any], PlayedCondition[Any]]:
     return contrast.first, contrast.second
+
+
+def _first_measure(contrast: Contrast, chosen: Sequence[str]) -> str:
+    """The first measure with a difference; the first of all if none has one."""
+    compared = {test.measure for test in contrast.comparisons if test.interval is not None}
+    names = measures_of(contrast.section, _arms(contrast), chosen)
+    return next((name for name in names if name in compared), names[0])
 
 
 def _primary_measures(contrast: Contrast) -> list[str]:
@@ -326,7 +334,7 @@ def _level(
 def _certainty_of_mean(mean: Interval, scale: Scale) -> str:
     """Interval and number of units of a single arm's mean."""
     if mean.n > 1 and mean.low == mean.high == mean.mean:
-        return f"the same in all {count_text(mean.n, 'episode')}"
+        return f"The same in all {count_text(mean.n, 'episode')}"
     ends = [end for end in (mean.low, mean.high) if end is not None]
     span = " to ".join(scale.text(end, of=numbers_of(mean)) for end in ends)
     return "; ".join(filter(None, (span and f"95 % interval {span}", count_text(mean.n, "episode"))))

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from llm_coop_envs.render.charts.panels import Curve
-from llm_coop_envs.reports.played import PlayedCondition
+from llm_coop_envs.reports.played import PlayedCondition, unit_of
 from llm_coop_envs.statistics.intervals import ANYTHING, FEW, Range, mean_intervals
 
 Floats = NDArray[np.float64]
 
 
 def mean_curves(
-    label: str, x: Sequence[float], table: Floats, color: str, within: Range = ANYTHING, **look: Any
+    label: str,
+    x: Sequence[float],
+    table: Floats,
+    color: str,
+    within: Range = ANYTHING,
+    unit: str = "episode",
+    **look: Any,
 ) -> list[Curve]:
     """The mean over episodes on top of what shows how far they lie apart.
 
@@ -29,13 +35,14 @@ def mean_curves(
         table: (episodes, points) without missing values.
         color: the colour.
         within: what the measure can be; the band ends there.
+        unit: what a row is, an episode or a cluster of them.
         **look: more attributes of the mean's curve.
     """
     whiskers = look.get("whiskers", False)
     # A line of one point cannot be seen.
     style: dict[str, Any] = {"marked": whiskers or len(x) == 1, "whiskers": whiskers, "shift": look.get("shift", 0.0)}
     thin = [
-        Curve(label="", series=f"{label}, episode {number}", x=x, y=row, color=color, thin=True, **style)
+        Curve(label="", series=f"{label}, {unit} {number}", x=x, y=row, color=color, thin=True, **style)
         for number, row in enumerate(table.tolist(), 1)
     ]
     return [*(thin if 1 < len(table) < FEW else ()), mean_curve(label, x, table, color, within, **look)]
@@ -50,12 +57,13 @@ def mean_curve(
     return Curve(label=label, x=x, y=mean, color=color, **band, **look)
 
 
-def spread_text(arms: Iterable[PlayedCondition[Any]], band: str = "bands") -> str:
+def spread_text(arms: Sequence[PlayedCondition[Any]], band: str = "bands") -> str:
     """What the lines and bands of `mean_curves` are, in a sentence for a caption."""
     counts = [arm.units for arm in arms]
     bands = f"{band} their 95 % intervals" if any(n >= FEW for n in counts) else ""
     few = f" (where there are fewer than {FEW})" if bands else ""
     drawn = "thin lines" if band == "bands" else "small dots"
-    thin = f"{drawn} the episodes{few}" if any(1 < n < FEW for n in counts) else ""
-    means = "Thick lines are means over episodes" if thin else "Lines are means over episodes"
+    what = "clusters" if all(arm.condition.cluster for arm in arms) else "episodes"
+    thin = f"{drawn} the {what}{few}" if any(1 < n < FEW for n in counts) else ""
+    means = f"{'Thick lines' if thin else 'Lines'} are means over {unit_of(arms)}"
     return f"{', '.join(filter(None, (means, thin, bands)))}."

@@ -7,8 +7,8 @@ from typing import Any
 
 from llm_coop_envs.measures.process import ABOUT
 from llm_coop_envs.measures.topics import PREFIX
-from llm_coop_envs.reports.page_parts import ReportTable, TableRow, episodes_text
-from llm_coop_envs.reports.played import PlayedCondition, values_of
+from llm_coop_envs.reports.page_parts import ReportTable, TableRow
+from llm_coop_envs.reports.played import PlayedCondition, unit_of, values_of
 from llm_coop_envs.reports.section import (
     ScenarioSection,
     with_unflagged,
@@ -66,8 +66,8 @@ def _table(
     if not numeric:
         return None
     notes = [
-        "Means over episodes with 95 % intervals. Yes/no measures are shares; episodes without a value are left out, "
-        "and 'k of n' says how many have one.",
+        f"Means over {unit_of(arms)} with 95 % intervals. Yes/no measures are shares; episodes without a value are "
+        "left out, and 'k of n' says how many have one.",
         *notes,
         *section.flag_notes(),
     ]
@@ -78,9 +78,7 @@ def _table(
             rows=[arm.row([section.mean_cell(arm, name) for name in numeric]) for arm in arms],
             notes=[*(f"{name}: {definition}" for name in numeric if (definition := section.define(name))), *notes],
         )
-    titles = [
-        f"{arm.condition.title} ({episodes_text(len(arm.metrics))}{', invalid' * bool(arm.invalid)})" for arm in arms
-    ]
+    titles = [f"{arm.condition.title} ({arm.episodes_text}{', invalid' * bool(arm.invalid)})" for arm in arms]
     return ReportTable(
         title=title,
         head=["measure", *titles],

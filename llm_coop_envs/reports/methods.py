@@ -15,7 +15,7 @@ from llm_coop_envs.policies.kinds import LLM
 from llm_coop_envs.reports.answers import AnswersSection
 from llm_coop_envs.reports.contrasts import compared_arms
 from llm_coop_envs.reports.data import run_versions
-from llm_coop_envs.reports.page_parts import count_text, episodes_text
+from llm_coop_envs.reports.page_parts import count_text, episodes_text, in_words
 from llm_coop_envs.reports.played import PlayedCondition
 from llm_coop_envs.reports.section import ScenarioSection
 from llm_coop_envs.runs.branch import BRANCH
@@ -348,7 +348,10 @@ def _exclusions_paragraph(run: Run, sections: Sequence[ScenarioSection[Any]]) ->
     finished = len(run.finished())
     sentences = ["No finished episode was left out."]
     if finished < run.total:
-        sentences.append(f"Of {run.total} episodes of the study {run.total - finished} had not been played.")
+        failed = len(run.failures())
+        kinds = {"ended with an error": failed, "had not been played": run.total - finished - failed}
+        missing = in_words([f"{count} {what}" for what, count in kinds.items() if count])
+        sentences.append(f"Of {run.total} episodes of the study {missing}.")
     choices, flagged = sum(arm.choices for arm in arms), sum(arm.flagged for arm in arms)
     sentences.append(
         f"Of {choices:,} choices {flagged:,} were illegal or missing, and the environment's own stood in; tables show "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from llm_coop_envs.core.scenario import Row
 from llm_coop_envs.measures.courses import course_of_rounds, courses_by_round
 from llm_coop_envs.measures.nature import Drawn, nature_of
-from llm_coop_envs.reports.page_parts import Cell, Excerpt, TableRow
+from llm_coop_envs.reports.page_parts import Cell, Excerpt, TableRow, episodes_text
 from llm_coop_envs.runs.tables import EpisodeTables, without_flagged
 from llm_coop_envs.statistics.comparison import cluster_means
 from llm_coop_envs.studies.conditions import Condition
@@ -132,6 +132,17 @@ class PlayedCondition(Generic[E]):
         return f"n = {self.units}{of_episodes}{copies}"
 
     @property
+    def unit(self) -> str:
+        """What its statistics count: its episodes, or the clusters of those whose seeds share a component."""
+        return "cluster" if self.condition.cluster else "episode"
+
+    @property
+    def episodes_text(self) -> str:
+        """How many episodes the arm has, and how many units if seeds share a component."""
+        episodes = episodes_text(len(self.seeds))
+        return f"{self.units} clusters of {episodes}" if self.condition.cluster else episodes
+
+    @property
     def units(self) -> int:
         """How many units its statistics have: its clusters, or else its episodes."""
         return len({self.condition.cluster.get(seed, seed) for seed in self.seeds})
@@ -175,6 +186,14 @@ class PlayedCondition(Generic[E]):
     def talk(self) -> bool:
         """Whether players could speak."""
         return bool(self.condition.settings["talk"])
+
+
+def unit_of(arms: Iterable[PlayedCondition[Any]]) -> str:
+    """What the means of some arms are taken over: their episodes, or the clusters of seeds that share a component."""
+    clustered = {bool(arm.condition.cluster) for arm in arms}
+    if len(clustered) > 1:
+        return "episodes, or clusters of them where a study names clusters,"
+    return "clusters of episodes" if True in clustered else "episodes"
 
 
 def shorten(text: str, limit: int) -> str:

@@ -16,17 +16,17 @@ from llm_coop_envs.core.scenario import Row
 from llm_coop_envs.errors import RunError, SettingsError
 from llm_coop_envs.reports.answers import AnswersSection
 from llm_coop_envs.reports.build import report_tables
-from llm_coop_envs.reports.contrast_tables import HOW_TO_READ, contrast_row, measure_definition, unflagged_rows
+from llm_coop_envs.reports.contrast_tables import contrast_row, how_to_read, measure_definition, unflagged_rows
 from llm_coop_envs.reports.contrast_text import arms_note, cluster_note, family_note, family_tests, find_partings
 from llm_coop_envs.reports.contrasts import Contrast, compare_arms, compared_arms, measures_of
 from llm_coop_envs.reports.data import Filed, episode_rows, file_tables, number_in
 from llm_coop_envs.reports.methods import unasked_text
 from llm_coop_envs.reports.page_parts import NOTHING, Cell, ReportTable, TableRow, fixed
-from llm_coop_envs.reports.played import PlayedCondition
+from llm_coop_envs.reports.played import PlayedCondition, unit_of
 from llm_coop_envs.reports.run_sections import read_run
 from llm_coop_envs.reports.section import ScenarioSection
 from llm_coop_envs.runs.folder import Run
-from llm_coop_envs.statistics.comparison import is_underpowered
+from llm_coop_envs.statistics.comparison import is_underpowered, need_scipy
 from llm_coop_envs.statistics.intervals import Interval
 from llm_coop_envs.studies.families import Primary
 from llm_coop_envs.util.checks import suggestion
@@ -63,6 +63,7 @@ def name_tables(run: Run, invalid_above: float = INVALID_ABOVE) -> dict[str, Rep
         RunError: an episode is damaged, or none is finished.
         MissingExtra: what statistics need is not installed.
     """
+    need_scipy()
     sections, answers = read_run(run, invalid_above)
     if not sections:
         raise RunError(f"{run.folder}: holds no finished episode yet; run the study first")
@@ -147,7 +148,7 @@ def means_table(section: ScenarioSection[Any], measures: Sequence[str]) -> Repor
         head=["condition", "played by", "n", *names],
         rows=rows,
         notes=[
-            f"Means over {_unit(section.conditions)} with 95 % intervals (Student's t, within the measure's bounds); "
+            f"Means over {unit_of(section.conditions)} with 95 % intervals (Student's t, within the measure's bounds); "
             "n: how many.",
             *(f"{name}: {definition}" for name in names if (definition := section.define(name))),
             *section.flag_notes(),
@@ -169,10 +170,6 @@ def _names_with_scenario(contrast: Contrast) -> str:
     return f"{contrast.section.scenario.title}, {_names(contrast)}"
 
 
-def _unit(arms: Sequence[PlayedCondition[Any]]) -> str:
-    return "clusters of episodes" if any(arm.condition.cluster for arm in arms) else "episodes"
-
-
 def comparisons_table(contrasts: Sequence[Contrast]) -> ReportTable:
     """Every comparison of the study in every measure: means, difference, effect size, tests and finding."""
     families: dict[str, list[Contrast]] = {}
@@ -185,9 +182,9 @@ def comparisons_table(contrasts: Sequence[Contrast]) -> ReportTable:
     is_paired = all(test.paired for contrast in contrasts for test in contrast.comparisons)
     invalid = dict.fromkeys(title for contrast in contrasts for title in contrast.invalid)
     notes = [
-        HOW_TO_READ
+        how_to_read(contrasts)
         if is_paired
-        else f"{HOW_TO_READ} 'a and b' in place of pairs: the episodes of two arms without "
+        else f"{how_to_read(contrasts)} 'a and b' in place of pairs: the episodes of two arms without "
         "common seeds; their interval is Welch's, their effect size Hedges' g.",
         *(family_note(family) for family in families.values() if family_tests(family)),
         *(f"{label(contrast)}: {arms_note(contrast.first, contrast.second)}" for contrast in contrasts),

@@ -195,6 +195,7 @@ class ScenarioSection(ABC, Generic[E]):
         return Range(
             low=None if None in lows else min(low for low in lows if low is not None),
             high=None if None in highs else max(high for high in highs if high is not None),
+            integer=all(own.integer for own in ranges),
         )
 
     def define(self, name: str) -> str:

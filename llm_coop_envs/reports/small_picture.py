@@ -14,6 +14,7 @@ from html import escape
 from xml.etree.ElementTree import Element, SubElement, tostring
 
 from llm_coop_envs.core.scenario import PER_CENT
+from llm_coop_envs.render.charts.axes import SHORTEST_COUNTED
 from llm_coop_envs.reports.answer_parts import Answer, ArmValues, capitalise
 from llm_coop_envs.reports.arm_words import part_titles
 from llm_coop_envs.reports.page_parts import decimals_for, fixed
@@ -58,7 +59,8 @@ class _Axis:
         from matplotlib.ticker import MaxNLocator
 
         low, high = within.axis(values, margin=0.04)
-        ticks = [tick for tick in MaxNLocator(4).tick_values(low, high) if low <= tick <= high]
+        locator = MaxNLocator(4, integer=within.integer and high - low >= SHORTEST_COUNTED)
+        ticks = [tick for tick in locator.tick_values(low, high) if low <= tick <= high]
         return cls(low=low, high=high, ticks=tuple(float(tick) for tick in ticks), left=left)
 
     def place(self, value: float) -> float:

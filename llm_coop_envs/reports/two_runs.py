@@ -15,7 +15,7 @@ from llm_coop_envs.reports.played import PlayedCondition
 from llm_coop_envs.reports.run_sections import read_run
 from llm_coop_envs.reports.section import ScenarioSection
 from llm_coop_envs.runs.folder import Run, open_run
-from llm_coop_envs.statistics.comparison import is_underpowered
+from llm_coop_envs.statistics.comparison import is_underpowered, need_scipy
 from llm_coop_envs.util.checks import suggestion
 
 
@@ -38,6 +38,7 @@ def compare_runs(
             neither, or a condition is invalid.
         MissingExtra: SciPy is not installed.
     """
+    need_scipy()
     runs = open_run(first), open_run(second)
     shared = _comparable(*runs, any_settings)
     first_arms, second_arms = (_arms(run, shared) for run in runs)

@@ -232,6 +232,15 @@ def t_interval(values: Sequence[float]) -> Interval | None:
     return Interval(mean=mean, low=mean - half, high=mean + half, n=len(sample))
 
 
+def need_scipy() -> Any:
+    """Import what compares episodes; called before any are read.
+
+    Raises:
+        MissingExtra: SciPy is not installed.
+    """
+    return need("scipy.stats", "comparing episodes", "study")
+
+
 def permutation_p(first: Any, second: Any = None) -> Any:
     """Two-sided p values of permutation tests by `scipy.stats.permutation_test`, along the last axis.
 
@@ -245,7 +254,7 @@ def permutation_p(first: Any, second: Any = None) -> Any:
     Returns:
         Array (...) of p values.
     """
-    stats = need("scipy.stats", "a permutation test", "study")
+    stats = need_scipy()
     size = first.shape[-1] + (0 if second is None else second.shape[-1])
     listed = _rearrangements(first.shape[-1], None if second is None else second.shape[-1])
     tests = first.size // first.shape[-1]

@@ -93,7 +93,9 @@ class Range:
     def scale(self, factor: float) -> Range:
         """The range of a measure that is shown in another unit, such as shares in per cent."""
         return Range(
-            low=None if self.low is None else factor * self.low, high=None if self.high is None else factor * self.high
+            low=None if self.low is None else factor * self.low,
+            high=None if self.high is None else factor * self.high,
+            integer=self.integer and factor == 1.0,
         )
 
 
@@ -160,7 +162,8 @@ def mean_intervals(
     mean = np.average(episodes, axis=0, weights=weights)
     if n < 2:
         return np.stack([mean, mean, mean])
-    if within.exact and weights is None:
+    # The mean of a cluster of yes and no is a share like any other.
+    if within.exact and weights is None and np.isin(episodes, (0.0, 1.0)).all():
         counts = episodes.sum(axis=0).astype(int).tolist()
         return np.stack([mean, *np.array([exact_interval(count, n, level) for count in counts]).T])
     # A weighted mean is a ratio; its linearisation gives what each episode adds to its error.

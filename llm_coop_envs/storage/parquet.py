@@ -8,8 +8,9 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from llm_coop_envs.errors import MissingExtra, RunError
+from llm_coop_envs.errors import RunError
 from llm_coop_envs.storage.files import atomic_path
+from llm_coop_envs.util.extras import need
 from llm_coop_envs.util.opening import DAMAGED, open_file
 
 if TYPE_CHECKING:
@@ -21,16 +22,13 @@ MAX_VALUES = 500_000_000
 MAX_BYTES = 1 << 30
 
 
-def need_arrow() -> None:
-    """Check that tables can be written, before any work is done.
+def need_arrow(purpose: str = "writing Parquet tables") -> None:
+    """Check that tables can be written or read, before any work is done.
 
     Raises:
         MissingExtra: pyarrow is not installed.
     """
-    try:
-        import pyarrow.parquet  # noqa: F401  # some builds of pyarrow lack it
-    except ImportError as error:
-        raise MissingExtra("writing Parquet tables", "study") from error
+    need("pyarrow.parquet", purpose, "study")  # some builds of pyarrow lack it
 
 
 def write_table(path: Path, table: pa.Table) -> None:
@@ -60,8 +58,10 @@ def read_table(path: Path, names: Collection[str] | None = None) -> pa.Table:
         names: the columns wanted, if it has them; all by default.
 
     Raises:
+        MissingExtra: pyarrow is not installed.
         RunError: it cannot be opened (see `open_file`), is no table, or has more values than are read.
     """
+    need_arrow("reading Parquet tables")
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -47,6 +47,8 @@ class Change(Settings):
         first, last = self.from_round, self.until_round
         if last is None:
             return f"{whom}from round {first} on"
+        if first == last:
+            return f"{whom}in round {first}"
         return whom + (f"in rounds {first} to {last}" if first else f"until round {last}")
 
     def limited_to(self, last: int) -> Change:

@@ -36,4 +36,6 @@ def passes(part: float, whole: float, threshold: float) -> bool:
 def share_text(part: float, whole: float) -> str:
     """A share in per cent, as texts show it."""
     share = part / whole
-    return f"{share:.0%}" if share >= 0.1 or share == 0 else f"{share:.1%}" if share >= 0.001 else "under 0.1%"
+    if 0 < share < 0.001:
+        return "under 0.1 %"
+    return f"{100 * share:.{0 if share >= 0.1 or share == 0 else 1}f} %"

@@ -12,9 +12,12 @@ from llm_coop_envs.render.charts.style import FAINT, INK, set_labels, set_titles
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
 
 #: More open circles on a curve hide it.
 _MOST_CIRCLES = 25
+#: The shortest axis of counts that has whole numbers as ticks alone.
+SHORTEST_COUNTED = 4.0
 
 
 def fill(axes: Axes, panel: Panel) -> None:
@@ -45,15 +48,20 @@ def fill(axes: Axes, panel: Panel) -> None:
     if panel.x_ticks is not None:
         axes.set_xticks(list(panel.x_ticks), panel.tick_labels)
     elif all(x.is_integer() for x in places):
-        from matplotlib.ticker import MaxNLocator
-
-        fewest = 1 if len(places) == 1 else 2
-        steps = [1, 2, 2.5, 5, 10]
-        axes.xaxis.set_major_locator(MaxNLocator(nbins="auto", steps=steps, integer=True, min_n_ticks=fewest))
+        _set_whole_ticks(axes.xaxis, fewest=1 if len(places) == 1 else 2)
     if panel.x_range is not None:
         axes.set_xlim(*panel.x_range)
     if panel.y_range != (None, None):
         axes.set_ylim(*panel.y_range)
+    # Means of counts that lie close together need parts of them.
+    if panel.counts and axes.get_ylim()[1] - axes.get_ylim()[0] >= SHORTEST_COUNTED:
+        _set_whole_ticks(axes.yaxis, fewest=2)
+
+
+def _set_whole_ticks(axis: Axis, fewest: int) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    axis.set_major_locator(MaxNLocator(nbins="auto", steps=[1, 2, 2.5, 5, 10], integer=True, min_n_ticks=fewest))
 
 
 def _draw_levels(axes: Axes, levels: Sequence[Level]) -> None:

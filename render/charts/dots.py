@@ -121,10 +121,10 @@ def _draw(axes: Axes, panel: DotPanel, groups: Sequence[tuple[str, str]]) -> Non
             axes.plot([dot.low, dot.high], [y, y], color=colour, linewidth=1.5, zorder=2.5, solid_capstyle="butt")
         face = "white" if dot.group is None else colour
         axes.plot([dot.value], [y], "D" if dot.group is None else "o", markersize=5, color=colour, mfc=face, zorder=3)
-    if panel.log:
+    if panel.log and panel.dots:
         axes.set_xscale("log")
         # Every second power of ten, written in full; more would not fit.
-        powers = range(0, 1 + math.ceil(math.log10(max((dot.value for dot in panel.dots), default=0.0) or 1.0)), 2)
+        powers = range(0, 1 + math.ceil(math.log10(max(dot.value for dot in panel.dots) or 1.0)), 2)
         axes.set_xticks([10.0**k for k in powers], [f"{10**k:,}" for k in powers])
         axes.minorticks_off()
     axes.set_title(panel.title)

@@ -62,8 +62,6 @@ def draw_panels(
     Raises:
         MissingExtra: matplotlib is not installed.
     """
-    from matplotlib.collections import PathCollection
-
     rows = fit_rows(rows)
     across = max(len(row) for row in rows)
     width = panel_width(size[0], across)
@@ -85,6 +83,8 @@ def draw_panels(
     if has_corner:
         names, legend_height = in_corner, 0.0
     with styled():
+        from matplotlib.collections import PathCollection
+
         figure = new_figure(width * across, height * len(rows) + legend_height)
         grid = figure.subplots(len(rows), across, squeeze=False, sharey=share_y)
         for row_index, row in enumerate(rows):

@@ -135,6 +135,7 @@ class Panel:
         tick_labels: the texts of these ticks; `None` for the numbers.
         x_range: the ends of the horizontal axis; `None` for automatic.
         y_range: the ends of the vertical axis; `None` for automatic.
+        counts: whether the vertical axis counts whole things, so that no tick is at 12.5 of them.
         note: a smaller line below the title.
         name: what the file of numbers calls the panel; by default its title and note.
     """
@@ -151,6 +152,7 @@ class Panel:
     tick_labels: Sequence[str] | None = None
     x_range: tuple[float, float] | None = None
     y_range: tuple[float | None, float | None] = (None, None)
+    counts: bool = False
     note: str = ""
     name: str = ""
 

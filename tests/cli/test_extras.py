@@ -15,6 +15,7 @@ from typer.main import get_command
 
 from llm_coop_envs.cli import main as cli
 from llm_coop_envs.errors import MissingExtra
+from llm_coop_envs.export.export import FORMS
 from llm_coop_envs.runs.runner import run_study
 from llm_coop_envs.util.extras import BROUGHT_BY, need, need_all
 
@@ -62,7 +63,7 @@ COMMANDS = [
     ["transcript", "{}/run"],
     ["judge", "{}/run", "--model", "openai/gpt-4o-mini", "--dry"],
     ["journal", "{}/run"],
-    *(["export", "{}/run", "--to", form, "-o", f"{{}}/{form}"] for form in ("parquet", "csv", "hf", "inspect")),
+    *(["export", "{}/run", "--to", form, "-o", f"{{}}/{form}"] for form in (*FORMS, "html")),
     ["verify", "{}/run"],
     ["film", "{}/run", "-o", "{}/film.gif"],
     ["population", "{}/none.yaml"],
@@ -95,6 +96,8 @@ def test_no_command_asks_for_a_second_installation(tmp_path):
     assert len(found) == len(COMMANDS)
     twice = [f"{' '.join(words)}: {asked}" for words, asked, _ in found if len(asked) > 1]
     assert not twice, "\n".join(twice)
+    broken = [f"{' '.join(words)}: {output}" for words, _, output in found if "ModuleNotFoundError" in output]
+    assert not broken, "\n".join(broken)
     asked = {extra for _, extras, _ in found for extra in extras}
     assert {"study", "film", "tables", "export", "study,openai", "study,llm", "study,ray"} <= asked, asked
 
@@ -130,6 +133,21 @@ def test_extras_that_come_with_others_are_those_of_the_project():
             for part in inner.split(","):
                 brought.setdefault(part, set()).add(name)
     assert brought == {name: set(others) for name, others in BROUGHT_BY.items()}
+
+
+@pytest.mark.parametrize("command", [["table"], ["compare", "{}"], ["power"]])
+def test_what_compares_is_missed_before_episodes_are_read(command, tmp_path, monkeypatch):
+    run_study(small_study(KBC), tmp_path / "run")
+    monkeypatch.setitem(sys.modules, "scipy.stats", None)
+    told = invoke(command[0], tmp_path / "run", *[tmp_path / "run" for _ in command[1:]])
+    assert_sentence(told, "comparing episodes needs the extra 'study'")
+
+
+def test_a_page_without_a_server_names_what_reads_tables(tmp_path, monkeypatch):
+    run_study(small_study(KBC), tmp_path / "run")
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+    told = invoke("export", tmp_path / "run", "--to", "html", "-o", tmp_path / "page.html")
+    assert_sentence(told, "reading Parquet tables needs the extra 'study'")
 
 
 def test_a_run_names_what_writes_and_what_asks(study_file, tmp_path, monkeypatch):

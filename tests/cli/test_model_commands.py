@@ -292,8 +292,9 @@ def test_a_condition_of_unreadable_answers_is_invalid_and_red(path, tmp_path):
         assert with_model(path, unclear, folder).exit_code == 0
     assert invoke("report", folder).exit_code == 0
     page = (folder / "report" / "index.html").read_text()
-    assert "<strong>Invalid.</strong> In 1 of 2 conditions more than 5%" in page
+    assert "<strong>Invalid.</strong> In 1 of 2 conditions more than 5 %" in page
     assert "<strong>Invalid: bertrand.</strong>" in page
+    assert ('class="dots"' in page) == ("A dot is an episode" in page)
     assert page.count('<span class="bad">invalid</span>') == 1
     assert invoke("report", folder, "--invalid-above", 1).exit_code == 0
     assert "Invalid" not in (folder / "report" / "index.html").read_text()

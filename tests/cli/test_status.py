@@ -56,7 +56,7 @@ def test_a_run_of_a_model_while_it_is_played_and_afterwards(tmp_path):
     lines = invoke("status", tmp_path / "run").stdout.splitlines()
     assert lines[0] == "short: complete, 5 of 5 episodes"
     assert "price unknown" in lines[1]
-    assert "0% fell back" in lines[2]
+    assert "0 % fell back" in lines[2]
 
 
 def test_what_is_no_run_is_a_sentence(tmp_path):

@@ -35,7 +35,7 @@ def test_answers_that_were_cut_off_are_told_at_the_top_and_counted(cut, tmp_path
     for row, condition in zip(table.rows, ("kbc", "bertrand"), strict=False):
         cell = dict(zip(table.head[1:], row.cells, strict=True))["cut off"]
         assert cell.text == str(sum(one["truncated"] for one in answers.rows[condition]))
-        assert cell.below == "100%"
+        assert cell.below == "100 %"
     assert len(sections) == 2
 
 

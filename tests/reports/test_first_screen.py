@@ -76,6 +76,30 @@ def test_the_last_of_three_cards_has_its_row_and_the_others_share_one(browser, p
 
 
 @needs_chromium
+def test_a_printed_page_is_whole_and_no_picture_takes_more_than_half_of_it(browser, page):
+    show(browser, page, 720)
+    try:
+        browser.call("Emulation.setEmulatedMedia", media="print")
+        folded = browser.run("[...document.querySelectorAll('main details:not([open])')].length")
+        cells = "[...document.querySelectorAll('main td, main pre, main dd')]"
+        unseen = browser.run(f"{cells}.filter(e => !e.offsetHeight)")
+        assert folded > 0
+        assert unseen == []
+        assert browser.run("document.querySelector('.toc').offsetHeight") == 0
+        pictures = "[...document.querySelectorAll('.pictures figure:not(.wide) img')]"
+        heights = browser.run(f"{pictures}.map(e => e.offsetHeight)")
+        assert heights
+        assert max(heights) <= 10.5 / 2.54 * 96 + 1
+        boxes = "[...document.querySelectorAll('article.card')].map(one => one.getBoundingClientRect())"
+        first, second, last = browser.run(f"{boxes}.map(one => [one.left, one.top, one.width])")
+        assert first[1] == second[1]
+        assert last[2] == pytest.approx(second[0] + second[2] - first[0], abs=1)
+        assert browser.run("document.documentElement.scrollWidth") <= 720
+    finally:
+        browser.call("Emulation.setEmulatedMedia", media="")
+
+
+@needs_chromium
 def test_nothing_is_cut_at_1280_when_everything_is_open(browser, page):
     show(browser, page, 1280)
     browser.run("document.querySelectorAll('details').forEach(one => one.open = true)")
@@ -199,3 +223,20 @@ def test_the_contents_mark_what_is_read_and_nothing_on_a_page_that_does_not_scro
     browser.size(1280, 4000)
     browser.until("document.documentElement.scrollHeight <= innerHeight")
     browser.until(f"{bold} === 0")
+
+
+def test_of_many_comparisons_ten_are_listed_and_the_others_told_by_what_they_come_to(tmp_path):
+    other = "  - {{<<: *arm, name: to-{0}, settings: {{players: 3, high: {0}}}}}\n"
+    others = "".join(other.format(high) for high in range(101, 113))
+    text = f"""\
+name: many
+conditions:
+  - &arm {{name: to-100, pair: kbc, scenario: kbc, policies: uniform, seeds: [1], settings: {{players: 3}}}}
+{others}"""
+    run_study(small_study(text), tmp_path / "run")
+    page = write_report(tmp_path / "run").read_text(encoding="utf-8")
+    listed, folded = page.split('<details class="fold more">')
+    assert listed.count('<article class="card') == 4
+    assert listed.count('<details class="card') == 6
+    assert folded.count('<details class="card') == 2
+    assert re.search(r"<summary>2 more <small>2 [\w ]+</small></summary>", folded)

@@ -130,6 +130,12 @@ conditions:
     rows = list(unflagged_rows(contrast))
     assert {row.cells[PAIRS].text for row in rows} == {"2 of 3"}
     assert section.conditions[0].unflagged.size == "n = 2 of 3 episodes"
+    # What is left of one arm and of the other may be no pair: then nothing is compared, unpaired neither.
+    flag(files["b 1"], lambda e: True)
+    flag(files["b 3"], lambda e: True)
+    record_again(tmp_path / "run")
+    (contrast,) = compare_arms(read_run(open_run(tmp_path / "run"))[0], [])
+    assert contrast.without_flagged == []
     # Of an arm of which nothing is left, no choice that was flagged is compared as if it was not.
     for seed in (1, 3):
         flag(files[f"a {seed}"], lambda e: True)

@@ -253,6 +253,8 @@ def test_without_a_comparison_levels_are_told(sections, count):
     if count == 1:
         assert answer.sentence == "The variance of the numbers in the last decision is 3.50."
         assert answer.certainty.endswith("; 8 episodes")
+        put(kbc.conditions[0], "variance_last", [3.5] * 8)
+        assert ". The same in all 8 episodes." in answers_of([kbc], ["variance_last"])[0].text
     else:
         assert answer.sentence == (
             "The variance of the numbers in the last decision goes from 3.5 ('no talk') to 23.5 ('wide range')."
@@ -399,3 +401,19 @@ def test_a_single_firm_has_no_nash_price_in_its_sentences():
         alone, rivals = (measured.words_for(measure, {"firms": firms}).noun for firms in (1, 2))
         assert alone.startswith("the share of the monopoly profit")
         assert "0 at the Nash price" in rivals
+
+
+def test_an_arm_without_a_mechanism_is_not_answered_with_what_only_mechanisms_have(tmp_path):
+    text = """\
+name: institutions
+measures: [elected, mean_price]
+conditions:
+  - &none {name: none, pair: firms, scenario: bertrand, policies: uniform, episodes: 6,
+     settings: {talk: false, rounds: 2, prices: grid, collusion_window: 0}}
+  - {<<: *none, name: contract, settings: {talk: false, rounds: 2, prices: grid, collusion_window: 0,
+     mechanism: contracting}}
+"""
+    run_study(small_study(text), tmp_path / "run")
+    (answer,) = read_answers(open_run(tmp_path / "run"))
+    assert answer.measure == "mean_price"
+    assert "could not be measured" not in answer.sentence

@@ -12,6 +12,7 @@ from llm_coop_envs.export.export import export_run
 from llm_coop_envs.kbc import scripted as kbc
 from llm_coop_envs.page.known_runs import KnownRuns
 from llm_coop_envs.reports.build import write_report
+from llm_coop_envs.reports.headline import read_answers
 from llm_coop_envs.runs.folder import open_run
 from llm_coop_envs.runs.model_access import ModelAccess
 from llm_coop_envs.runs.runner import run_study
@@ -99,6 +100,7 @@ def test_report_export_verify_and_page_name_it(tmp_path, failing):
     page = write_report(folder, partial=True).read_text(encoding="utf-8").replace("&#39;", "'")
     assert f"<li>{FAILED}.</li>" in page
     assert "1 of 5 episodes ended with an error and are missing from every number below" in page
+    assert "No finished episode was left out. Of 5 episodes of the study 1 ended with an error." in page
     verification = verify_run(folder, again=True)
     assert (verification.failed, verification.faults) == ([FAILED], [])
     assert KnownRuns(tmp_path / "runs").detail("one")["mixed"] == [f"1 of 5 episodes failed: {FAILED}"]
@@ -108,6 +110,19 @@ def test_report_export_verify_and_page_name_it(tmp_path, failing):
     assert "failed:" not in write_report(folder).read_text(encoding="utf-8")
     assert verify_run(folder).failed == []
     assert KnownRuns(tmp_path / "runs").detail("one")["mixed"] == []
+
+
+def test_pairs_of_which_an_episode_failed_are_counted_as_missing(tmp_path, failing):
+    failing["b/2"] = ZeroDivisionError("five\nlines")
+    text = """\
+name: pairs
+conditions:
+  - &a {name: a, pair: a, scenario: kbc, settings: {players: 3}, policies: uniform, seeds: [1, 2, 3, 4]}
+  - {<<: *a, name: b, policies: {player_0: broken, all: uniform}}
+"""
+    run_study(small_study(text), tmp_path / "run")
+    (answer,) = read_answers(open_run(tmp_path / "run"))
+    assert "; 3 of 4 pairs" in answer.certainty
 
 
 def test_a_condition_of_which_nothing_works_is_given_up(tmp_path, failing):

@@ -285,7 +285,7 @@ def test_a_model_that_refuses_to_play_is_no_result(tmp_path):
     rows = {row.name: row for row in shown.rows}
     assert rows["m"].bad
     assert "choices flagged, invalid; " in rows["m"].below
-    assert "; no result: 100% of all decisions were taken by a fallback" in rows["m"].below
+    assert "; no result: 100 % of all decisions were taken by a fallback" in rows["m"].below
     assert {cell.text for cell in rows["m"].cells} == {NOTHING.text}
     assert not rows["grim trigger"].bad
     assert rows["grim trigger"].cells[0].text != NOTHING.text

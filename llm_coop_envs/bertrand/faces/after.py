@@ -60,7 +60,8 @@ class Deviations(Settings):
         "training_seed": "Seed of the training whose networks played the episode, from 0.",
         # Of players that learn anew before each episode.
         "learned_periods": "Periods of learning before the episode, the window of convergence included, from 1.",
-        "learned_lasting_from": "Period of learning from which strategies change no more; missing if they still do.",
+        "learned_lasting_from": "Period of learning from which strategies change no more, if prices are together in "
+        "their limit cycle; missing if they are not, or strategies change to the end.",
         "learned_window_round": f"Period of learning that completes the first {WINDOW} in a row with prices together.",
         # Of learners of one's own, whose strategies may mix: expectations over the mix.
         "learned_gain": "As end_gain, of the expected profits of what was learned, in the long run.",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -15,7 +16,7 @@ from llm_coop_envs.errors import LlmCoopError
 from llm_coop_envs.render.charts.dots import Dot, DotPanel, draw_dots
 from llm_coop_envs.render.charts.style import BLUE, GREEN, PALETTE, VERMILION
 from llm_coop_envs.reports.page_parts import NOTHING, Cell, ReportTable, TableRow, fixed, interval_cell
-from llm_coop_envs.reports.played import PlayedCondition, values_of
+from llm_coop_envs.reports.played import PlayedCondition, unit_of, values_of
 from llm_coop_envs.reports.section import Drawing, FigureKind, NotDrawn, concerns
 from llm_coop_envs.statistics.intervals import ANYTHING, COUNT, FROM_0, Interval, Range, mean_interval
 
@@ -102,7 +103,7 @@ class PlayerComparison:
                     cells = (
                         [NOTHING] * (len(_HEAD) - 1)
                         if played.invalid
-                        else _cells(_expected(played.metrics), _followed(played))
+                        else _cells(played, _expected(played.metrics), _followed(played))
                     )
                     below = "; ".join(filter(None, remarks))
                     rows.append(played.row(cells, name=_player(played), below=below, bad=bool(played.invalid)))
@@ -113,7 +114,7 @@ class PlayerComparison:
                     cells[column] = Cell(text=f"{published[name]:,.{decimals}f}")
             rows.append(TableRow(name=published["title"], below="published", cells=cells, published=True))
         notes = [
-            "Means over episodes with 95 % intervals; none where all episodes are alike.",
+            f"Means over {unit_of(self._conditions)} with 95 % intervals; none where all are alike.",
             *(f"All are measured alike: {way}." for way in self._ways if len(self._ways) == 1),
             "Some rules begin at a price of their own, whatever prices were drawn: tit-for-tat and grim trigger at "
             "joint profit, so that their gain of 1 is where they begin, not where they are led.",
@@ -156,11 +157,11 @@ class PlayerComparison:
         if not rows:
             return []
         head = ("", *(name.removeprefix("panel_").replace("_", " ") for name in CONTROLS))
-        notes = [f"{name.removeprefix('panel_').replace('_', ' ')}: {text}" for name, text in CONTROLS.items()]
+        notes = [f"{name}: {text}".replace("panel_", "").replace("_", " ") for name, text in CONTROLS.items()]
         notes = [
             "High prices are no proof that firms hold them up: whoever is held up by nothing but the market answers a "
             "cut by less than the cut (docs/detection.md tells how often rules on these numbers are wrong). Means over "
-            "episodes with 95 % intervals.",
+            f"{unit_of(self._conditions)} with 95 % intervals.",
             *notes,
         ]
         return [ReportTable(title="Are high prices held up?", head=head, rows=rows, notes=notes)]
@@ -181,7 +182,7 @@ class PlayerComparison:
                 weights = _weights(played.metrics, name) if name == "answer" else None
                 within = COUNT if name == "rounds" else ANYTHING
                 rows = _expected(played.metrics)
-                mean = None if played.invalid else _mean(rows, measure, factor, weights, within)
+                mean = None if played.invalid else _mean(played, map(measure, rows), factor, weights, within)
                 if mean is not None:
                     line, group = self._players.index(_player(played)), self._markets.index(played.condition.variant)
                     panel_dots.append(Dot(line=line, value=mean.mean, low=mean.low, high=mean.high, group=group))
@@ -205,7 +206,8 @@ class PlayerComparison:
         return [
             Drawing(
                 name=FIGURE,
-                caption="Dots are means over episodes, bars 95 % intervals, diamonds published values. A dot "
+                caption=f"Dots are means over {unit_of(self._conditions)}, bars 95 % intervals, diamonds published "
+                "values. A dot "
                 "is missing where no episode has the measure, and where answers were invalid.",
                 alt="Three charts of dots with intervals, one line per player and one colour per market: profit gain, "
                 "the rivals' price change after a deviation, and rounds until prices stay together on a logarithmic "
@@ -299,18 +301,18 @@ def _followed(played: PlayedCondition[Any]) -> Range:
     return Range(low=0.0, high=float(deviations.horizon))
 
 
-def _cells(rows: Sequence[Row], followed: Range) -> list[Cell]:
+def _cells(played: PlayedCondition[Any], rows: Sequence[Row], followed: Range) -> list[Cell]:
     """The cells of one condition; of equally frequent kinds of cycle the first in the alphabet is named."""
     kinds = [row["end_cycle"] for row in rows]
     usual = max(sorted(set(kinds)), key=kinds.count)
     return [
-        _cell(rows, "end_gain", 3),
-        *(_cell(rows, f"deviation_{name}", 1, 100.0) for name in ("answer", "unprofitable", "returned")),
-        _cell(rows, "deviation_length", 1, within=followed),
-        *(_cell(rows, name, 3) for name in ("end_price", "end_index")),
+        _cell(played, rows, "end_gain", 3),
+        *(_cell(played, rows, f"deviation_{name}", 1, 100.0) for name in ("answer", "unprofitable", "returned")),
+        _cell(played, rows, "deviation_length", 1, within=followed),
+        *(_cell(played, rows, name, 3) for name in ("end_price", "end_index")),
         Cell(text=usual, below=f"{kinds.count(usual)} of {len(rows)}"),
-        _count_cell(rows, _lasting_from),
-        _count_cell(rows, _window_round),
+        _count_cell(played, map(_lasting_from, rows)),
+        _count_cell(played, map(_window_round, rows)),
     ]
 
 
@@ -319,35 +321,56 @@ def _weights(rows: Sequence[Row], name: str) -> list[float]:
     return [row["deviations"] * (row["deviation_returned"] if name == "deviation_length" else 1.0) for row in rows]
 
 
-def _cell(rows: Sequence[Row], name: str, decimals: int, factor: float = 1.0, within: Range | None = None) -> Cell:
+def _cell(
+    played: PlayedCondition[Any],
+    rows: Sequence[Row],
+    name: str,
+    decimals: int,
+    factor: float = 1.0,
+    within: Range | None = None,
+) -> Cell:
     """A mean with its interval; no interval where all episodes are alike."""
     weights = _weights(rows, name) if name.startswith("deviation_") else None
     declared = Deviations.ranges[name]
     within = within or (declared.scale(factor) if isinstance(declared, Range) else FROM_0)  # prices
-    mean = _mean(rows, lambda row: row[name], factor, weights, within)
+    mean = _mean(played, (row[name] for row in rows), factor, weights, within)
     if mean is None:
         return NOTHING
     low, high = (None if end is None else fixed(end, decimals) for end in (mean.low, mean.high))
     return Cell(text=fixed(mean.mean, decimals), below="" if low == high else f"{low} to {high}", number=mean)
 
 
-def _count_cell(rows: Sequence[Row], measure: Callable[[Row], Any]) -> Cell:
-    """A mean of rounds with its interval, and how many episodes have one."""
-    mean = _mean(rows, measure, within=COUNT)
+def _count_cell(played: PlayedCondition[Any], numbers: Iterable[Any]) -> Cell:
+    """A mean of rounds with its interval, and how many episodes, or clusters of them, have one."""
+    mean = _mean(played, numbers, within=COUNT)
     if mean is None:
-        return Cell(text=NOTHING.text, below=f"0 of {len(rows)}")
-    remarks = [f"{mean.n} of {len(rows)}"] if mean.n < len(rows) else []
+        return Cell(text=NOTHING.text, below=f"0 of {played.units}")
+    remarks = [f"{mean.n} of {played.units}"] if mean.n < played.units else []
     if mean.low is not None and mean.high is not None and mean.high > mean.low:
         remarks.insert(0, f"{mean.low:,.0f} to {mean.high:,.0f}")
     return Cell(text=f"{mean.mean:,.0f}", below="; ".join(remarks), number=mean)
 
 
 def _mean(
-    rows: Sequence[Row],
-    measure: Callable[[Row], Any],
+    played: PlayedCondition[Any],
+    numbers: Iterable[Any],
     factor: float = 1.0,
     weights: Sequence[float] | None = None,
     within: Range = ANYTHING,
 ) -> Interval | None:
-    values = [None if value is None else factor * float(value) for value in map(measure, rows)]
-    return mean_interval(values, within, weights=weights)
+    """A mean over episodes, or over the clusters of a condition; a cluster's mean and weight are its members'."""
+    values = [None if value is None else factor * float(value) for value in numbers]
+    if not played.condition.cluster:
+        return mean_interval(values, within, weights=weights)
+    if weights is None:
+        return mean_interval(played.per_unit(values), within)
+    members: dict[int | str, list[tuple[float, float]]] = {}
+    for seed, value, weight in zip(played.seeds, values, weights, strict=True):
+        if value is not None:
+            members.setdefault(played.condition.cluster.get(seed, seed), []).append((value, weight))
+    totals = [math.fsum(weight for _, weight in own) for own in members.values()]
+    means = [
+        math.fsum(value * weight for value, weight in own) / total if total else None
+        for own, total in zip(members.values(), totals, strict=True)
+    ]
+    return mean_interval(means, within, weights=totals)

@@ -26,7 +26,7 @@ from llm_coop_envs.render.charts.panels import Curve, Panel
 from llm_coop_envs.render.charts.style import PALETTE
 from llm_coop_envs.reports.means import mean_curves
 from llm_coop_envs.reports.page_parts import NOTHING, Cell, ReportTable, TableRow, fixed, interval_cell
-from llm_coop_envs.reports.played import PlayedCondition
+from llm_coop_envs.reports.played import PlayedCondition, unit_of
 from llm_coop_envs.reports.section import (
     Drawing,
     FigureKind,
@@ -178,9 +178,9 @@ class BertrandSection(ScenarioSection[PriceHistory]):
             rows=rows,
             notes=[
                 f"Here: mean over the firms and the {AVERAGED} rounds up to the one named, or all if there were fewer, "
-                "then over the episodes that came so far ('k of n' if not all did), with 95 % interval; a dash where "
-                "none did. Rounds whose prices were laid down are left out. 'The last' is each episode's own last "
-                "round.",
+                f"then over the {unit_of(conditions)} that came so far ('k of n' if not all did), with 95 % interval; "
+                "a dash where none did. Rounds whose prices were laid down are left out. 'The last' is each episode's "
+                "own last round.",
                 *(published if paths else ()),
                 *self.flag_notes(),
             ],
@@ -229,7 +229,7 @@ class BertrandSection(ScenarioSection[PriceHistory]):
     def overview_panel(self, conditions: Sequence[PlayedCondition[PriceHistory]], temperature: float) -> Panel:
         """The mean prices of some conditions."""
         settled = [played for played in conditions if played in self._settled_conditions()]
-        curves = [curve for played in settled for curve in mean_curves(*mean_path(played, played.label))]
+        curves = [curve for played in settled for curve in mean_curves(*mean_path(played, played.label), played.unit)]
         levels = conditions[0].episodes[0].levels
         return Panel(title="", x_label="round", y_label="price", curves=curves, levels=levels)
 

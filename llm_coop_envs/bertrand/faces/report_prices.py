@@ -137,7 +137,7 @@ def _price_curves(played: PlayedCondition[PriceHistory], arms: Arms) -> list[Cur
     firms = played.condition.settings["firms"]
     has_leavers = any(episode.later for episode in played.episodes)
     whose = f"mean of {firms} firms, later of those left" if has_leavers else f"mean of {firms} firms"
-    label = f"{whose if firms > 1 else 'one firm'} ({played.who}, n = {len(played.episodes)})"
+    label = f"{whose if firms > 1 else 'one firm'} ({played.who}, {played.size})"
     return [*curves, mean_curve(*mean_path(played, label if len(arms) == 1 else played.label))]
 
 
@@ -180,11 +180,12 @@ def _how_drawn(arms: Arms, *, first: bool) -> str:
         return f", as means over the firms. {spread_text(arms)} {shaded}"
     many = len(arms[0].episodes) > MOST_THIN
     thin = f"the first {MOST_THIN} episodes" if many else "episodes"
+    by_cluster = " (of each cluster's)" if arms[0].condition.cluster else ""
     if not first:
         return f", drawn as in the first figure of prices{f' ({thin})' if many else ''}."
     return (
-        f". Thin lines are {thin} (mean of the firms), the thick line their mean, as far as all were played"
-        f"{', its band the 95 % interval' if len(arms[0].episodes) >= FEW else ''}. {shaded}"
+        f". Thin lines are {thin} (mean of the firms), the thick line their mean{by_cluster}, as far as all were "
+        f"played{', its band the 95 % interval' if arms[0].units >= FEW else ''}. {shaded}"
     )
 
 

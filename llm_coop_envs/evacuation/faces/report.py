@@ -20,7 +20,7 @@ from llm_coop_envs.render.charts.panels import Curve, Panel
 from llm_coop_envs.render.charts.style import PUBLISHED
 from llm_coop_envs.reports.means import mean_curves, spread_text
 from llm_coop_envs.reports.page_parts import Cell, ReportTable, TableRow, fixed, interval_cell
-from llm_coop_envs.reports.played import Floats, PlayedCondition
+from llm_coop_envs.reports.played import Floats, PlayedCondition, unit_of
 from llm_coop_envs.reports.section import (
     Drawing,
     FigureKind,
@@ -197,7 +197,7 @@ class EvacuationSection(ScenarioSection[Escape]):
             head=["by round", *map(str, columns)],
             rows=rows,
             notes=[
-                "Here: mean over episodes with 95 % interval.",
+                f"Here: mean over {unit_of(conditions)} with 95 % interval.",
                 *([f"Published: {table['source']}."] if arms else []),
                 *self.flag_notes(),
             ],
@@ -261,12 +261,12 @@ class EvacuationSection(ScenarioSection[Escape]):
                 if name in self._published_arrivals()
             ]
         top = 1.05 * _highest_count(self.conditions)
-        return Panel(title="", x_label="round", y_label="people out", curves=curves, y_range=(0, top))
+        return Panel(title="", x_label="round", y_label="people out", curves=curves, y_range=(0, top), counts=True)
 
     def overview_panel(self, conditions: Sequence[PlayedCondition[Escape]], temperature: float) -> Panel:
         """How many have left by each round."""
-        curves = [curve for played in conditions for curve in _left_curves(played, played.episodes, None)]
-        return Panel(title="", x_label="round", y_label="people out", curves=curves, y_range=(0, None))
+        curves = [curve for played in conditions for curve in _left_curves(played, None)]
+        return Panel(title="", x_label="round", y_label="people out", curves=curves, y_range=(0, None), counts=True)
 
     def _is_published_run(self, played: PlayedCondition[Escape], seed: int) -> bool:
         """Whether an episode has the protocol, talk and seed of the published run."""
@@ -355,22 +355,28 @@ def _panel(
     """Return the panel of people who have left in all, or by one exit."""
     curves = [*published]
     for played in conditions:
-        having = [escape for escape in played.episodes if name is None or name in escape.exits]
-        if having:
-            curves += _left_curves(played, having, name)
+        if any(name is None or name in escape.exits for escape in played.episodes):
+            curves += _left_curves(played, name)
     return Panel(
         title="all exits" if name is None else f"{name} exit",
         x_label="round",
         y_label="people who have left",
         curves=curves,
         y_range=(0, top if any(any(curve.y) for curve in curves) else 1.0),
+        counts=True,
     )
 
 
-def _left_curves(played: PlayedCondition[Escape], escapes: Sequence[Escape], name: str | None) -> list[Curve]:
-    table = np.stack([escape.count_left(name) for escape in escapes])
+def _left_curves(played: PlayedCondition[Escape], name: str | None) -> list[Curve]:
+    rounds = len(played.episodes[0].count_left(None))
+    counts = [
+        escape.count_left(name) if name is None or name in escape.exits else np.full(rounds, np.nan)
+        for escape in played.episodes
+    ]
+    table = played.per_unit_rows(np.stack(counts).astype(float))
+    table = table[~np.isnan(table[:, 0])]
     within = Range(low=0, high=played.condition.settings["people"])
-    return mean_curves(played.label, range(table.shape[1]), table, played.color, within)
+    return mean_curves(played.label, range(table.shape[1]), table, played.color, within, played.unit)
 
 
 def _moment(escape: Escape, number: int, note: str) -> Snapshot:

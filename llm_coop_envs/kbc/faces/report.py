@@ -35,7 +35,7 @@ from llm_coop_envs.render.charts.panels import Curve, Dots, Panel
 from llm_coop_envs.render.charts.style import INK, PALETTE, PUBLISHED
 from llm_coop_envs.reports.means import spread_text
 from llm_coop_envs.reports.page_parts import NOTHING, Cell, ReportTable, TableRow, fixed, interval_cell
-from llm_coop_envs.reports.played import PlayedCondition
+from llm_coop_envs.reports.played import PlayedCondition, unit_of
 from llm_coop_envs.reports.section import (
     Drawing,
     FigureKind,
@@ -329,7 +329,7 @@ class KbcSection(ScenarioSection[Guesses]):
             head=["", *(f"{step} = {k}" if step == "k" else f"{step} {k}" for k in ks)],
             rows=rows,
             notes=[
-                f"Here: population variance, mean over episodes with 95 % interval.{cut_note}",
+                f"Here: population variance, mean over {unit_of(conditions)} with 95 % interval.{cut_note}",
                 *([f"Published: the same contest. {published['source']}."] if arms else []),
                 *self.flag_notes(),
             ],

@@ -21,8 +21,8 @@ from llm_coop_envs.kbc.metrics import choice_range, modal, target_range
 from llm_coop_envs.render.charts.layout import draw_panels
 from llm_coop_envs.render.charts.panels import Curve, Panel
 from llm_coop_envs.render.charts.style import PALETTE
-from llm_coop_envs.reports.page_parts import NOTHING, Cell, ReportTable, TableRow, fixed, interval_cell
-from llm_coop_envs.reports.played import PlayedCondition
+from llm_coop_envs.reports.page_parts import Cell, ReportTable, TableRow, fixed, interval_cell
+from llm_coop_envs.reports.played import PlayedCondition, unit_of
 from llm_coop_envs.reports.section import (
     Drawing,
     NotDrawn,
@@ -125,7 +125,7 @@ class LargeCondition:
         return self.played.row(cells, name=f"{self.played.condition.title}, {name}", below=below or self.played.below)
 
     def mean(self, values: Sequence[float | None], within: Range, digits: int | None = None) -> Cell:
-        """The mean over episodes with its interval."""
+        """The mean over the condition's units with its interval."""
         return interval_cell(mean_interval(self.played.per_unit(values), within), digits, of=self.played.units)
 
     @property
@@ -164,7 +164,8 @@ def _numbers(conditions: Sequence[LargeCondition]) -> ReportTable:
         for column, value, select in condition.parts:
             for k, number in list(enumerate(condition.crowds[0].rounds))[:_MOST_ROUNDS]:
                 numbers_by_crowd = [
-                    crowd.numbers_of(k, select(crowd)) for crowd in condition.crowds if k < len(crowd.choices)
+                    crowd.numbers_of(k, select(crowd)) if k < len(crowd.choices) else np.zeros(0)
+                    for crowd in condition.crowds
                 ]
                 pooled = np.concatenate(numbers_by_crowd)
                 if not len(pooled):
@@ -176,7 +177,7 @@ def _numbers(conditions: Sequence[LargeCondition]) -> ReportTable:
                     np.median(pooled),
                     modal(np.round(pooled, _DIGITS))[0],
                 )
-                means = [float(numbers.mean()) for numbers in numbers_by_crowd if len(numbers)]
+                means = [float(numbers.mean()) if len(numbers) else None for numbers in numbers_by_crowd]
                 mean = condition.mean(means, condition.numbers, _DIGITS)
                 cells = [Cell(text=str(number)), mean, *(Cell(text=fixed(float(x), _DIGITS)) for x in statistics)]
                 rows.append(condition.row(column, value, cells, f"{len(pooled):,} numbers"))
@@ -185,8 +186,9 @@ def _numbers(conditions: Sequence[LargeCondition]) -> ReportTable:
         head=["", "decision", "mean", "smallest", "largest", "SD", "median", "mode"],
         rows=rows,
         notes=[
-            "Mean: over episodes, with 95 % interval; the others are of all numbers of all episodes. Mode: "
-            "the most frequent number, rounded to two decimals, the smallest of several."
+            f"Mean: over {unit_of(condition.played for condition in conditions)}, with 95 % interval; the others are "
+            "of all numbers of all episodes. Mode: the most frequent number, rounded to two decimals, the smallest of "
+            "several."
         ],
     )
 
@@ -212,14 +214,17 @@ def _winners(conditions: Sequence[LargeCondition]) -> ReportTable:
     several = [condition for condition in conditions if condition.crowds[0].kinds]
 
     def cell(condition: LargeCondition, k: int, select: MemberSelector) -> Cell:
-        won = [float(crowd.winners[k][select(crowd)].sum()) for crowd in condition.crowds if k < len(crowd.rounds)]
-        return condition.mean(won, COUNT) if won else NOTHING
+        won = [
+            float(crowd.winners[k][select(crowd)].sum()) if k < len(crowd.rounds) else None
+            for crowd in condition.crowds
+        ]
+        return condition.mean(won, COUNT)
 
     return ReportTable(
         title="Winners by who they are",
         head=_head(several) if several else [],
         rows=_by_round(several, cell) if several else [],
-        notes=["How many players won: mean over episodes with 95 % interval."],
+        notes=[f"How many players won: mean over {unit_of(one.played for one in conditions)} with 95 % interval."],
     )
 
 

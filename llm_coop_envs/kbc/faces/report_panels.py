@@ -61,7 +61,8 @@ def variance_curves(played: PlayedCondition[Guesses], shift: float = 0.0) -> lis
     ks = shared_rounds(played)
     table = played.per_unit_rows(np.array([[episode.variances[k] for k in ks] for episode in played.episodes]))
     within = variance_range(played.condition.settings)
-    return mean_curves(played.label, ks, table, played.color, within, marked=True, whiskers=True, shift=shift)
+    look = {"marked": True, "whiskers": True, "shift": shift}
+    return mean_curves(played.label, ks, table, played.color, within, played.unit, **look)
 
 
 def distribution_panel(

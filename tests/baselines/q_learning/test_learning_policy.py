@@ -84,6 +84,18 @@ def test_the_window_is_left_out_where_it_is_not_wanted():
     assert found[0].table.q.tobytes() == found[1].table.q.tobytes()
 
 
+def test_strategies_that_never_settled_lasted_from_no_period():
+    """60,000 periods less a window of 100,000 were period -40,000."""
+    market = bertrand_v0.parallel_env(preset="calvano", initial_prices=None, grid_points=4).settings
+    few = {**SHORT, "max_periods": 3_000, "window_round": False}
+    settled, unsettled = (
+        [LearningPolicy({**few, "window": window}).learn(market, 0, number) for number in range(9)]
+        for window in (100, 4_000)
+    )
+    assert any(row["learned_lasting_from"] is not None for row in settled)
+    assert all(row["learned_lasting_from"] is None for row in unsettled)
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

@@ -27,7 +27,7 @@ def test_every_setting_and_measure_is_on_one_of_two_pages(name):
     taken = {setting.name for setting in describe(name).settings}  # some are refused where a game has no use for them
     assert taken <= {field.name for field in fields(find_scenario(name).env_class.settings_type)}
     for setting in taken:
-        assert (f"| `{setting}` |" in own) + (f"| `{setting}` |" in shared) == 1, setting
+        assert (f"\n- `{setting}` = `" in own) + (f"\n- `{setting}` = `" in shared) == 1, setting
 
 
 @pytest.mark.parametrize("name", ["bertrand", "evacuation", "kbc"])

@@ -417,12 +417,12 @@ def test_answers_that_cannot_be_read_are_told_once_with_the_reason_and_an_exampl
     _, counts = played(source, env=env, notify=said.append, many=source is all_lost_for_words, hands=10)
     assert counts.fallbacks == 3 * 103
     (sentence,) = said
-    assert sentence.startswith("The crowd's answers ('number') become invalid: 100% of all decisions were taken by")
+    assert sentence.startswith("The crowd's answers ('number') become invalid: 100 % of all decisions were taken by")
     assert 'Most are unreadable, such as "I would rather not say."' in sentence
 
 
 def test_a_crowd_of_invalid_answers_stops_before_all_are_paid_if_that_is_wanted(tmp_path):
-    with pytest.raises(RunStopped, match=r"'number'.*become invalid: 100%.*stop_invalid"):
+    with pytest.raises(RunStopped, match=r"'number'.*become invalid: 100 %.*stop_invalid"):
         played(lost_for_words, env=contest(players=3000), stop_invalid=True, hands=10, folder=tmp_path)
     assert 20 <= len(recorded(tmp_path)) < 1500
 
@@ -442,4 +442,4 @@ def test_a_few_unreadable_answers_of_a_crowd_are_counted_and_not_told(unread):
     _, counts = played(answering(lambda player: "no" if player < unread else "7"), notify=said.append)
     assert counts.fallbacks == 2 * unread
     assert not said
-    assert shares_line([AnswerCounts({"number": counts})]) == ("3.9% fallbacks" if unread else "")
+    assert shares_line([AnswerCounts({"number": counts})]) == ("3.9 % fallbacks" if unread else "")

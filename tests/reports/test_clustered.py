@@ -1,0 +1,143 @@
+"""Where seeds share a component, every number and sentence of a report is about the clusters."""
+
+import numpy as np
+import pytest
+from small import small_study
+
+from fishery.scenario import SCENARIO
+from llm_coop_envs.bertrand.faces.comparison_report import PlayerComparison
+from llm_coop_envs.core import registry
+from llm_coop_envs.page.known_runs import KnownRuns
+from llm_coop_envs.render.charts.style import plotted
+from llm_coop_envs.reports.build import report_tables
+from llm_coop_envs.reports.contrasts import compare_arms
+from llm_coop_envs.reports.played import unit_of, values_of
+from llm_coop_envs.reports.run_sections import read_run
+from llm_coop_envs.reports.run_tables import comparisons_table, means_table
+from llm_coop_envs.runs.folder import open_run
+from llm_coop_envs.runs.runner import run_study
+from llm_coop_envs.statistics.intervals import YES_OR_NO, Interval, exact_interval, mean_interval
+
+STUDY = """\
+name: sessions
+conditions:
+  - &kbc {name: silent, pair: kbc, scenario: kbc, settings: {players: 3, talk: false}, policies: poisson,
+     seeds: [1, 2, 3, 4, 5, 6], cluster: [a, a, a, b, b, c]}
+  - {<<: *kbc, name: talk, settings: {players: 3}, policies: uniform}
+  - {<<: *kbc, name: crowd, pair: null, settings: {players: 5, winner_rule: tolerance, talk: false}}
+  - {<<: *kbc, name: firms, pair: null, scenario: bertrand, policies: win_continue_lose_reverse,
+     settings: {rounds: 6, talk: false, prices: grid, collusion_window: 0}, after: {horizon: 4}}
+  - {<<: *kbc, name: lone, pair: null, scenario: bertrand, settings: {rounds: 5}, policies: uniform}
+  - {<<: *kbc, name: room, pair: null, scenario: evacuation, preset: small, policies: random,
+     settings: {people: 5, rounds: 6}}
+  - {<<: *kbc, name: pond, pair: null, scenario: fishery, settings: {seasons: 4}, policies: sharing}
+"""
+CLUSTERS = {1: "a", 2: "a", 3: "a", 4: "b", 5: "b", 6: "c"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(registry, "_registered", {})
+        registry.register(SCENARIO)
+        folder = tmp_path_factory.mktemp("clustered") / "run"
+        run_study(small_study(STUDY), folder, workers=1)
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def sections(folder):
+    return read_run(open_run(folder))[0]
+
+
+@pytest.fixture(scope="module")
+def drawings(sections):
+    return [drawing for section in sections for drawing in section.drawings()]
+
+
+def test_no_interval_counts_episodes_and_no_note_names_them(folder, sections, drawings):
+    contrasts = compare_arms(sections, [])
+    tables = [
+        table for tables in report_tables(open_run(folder), sections, None, contrasts).values() for table in tables
+    ]
+    tables += [comparisons_table(contrasts), *(means_table(section, []) for section in sections)]
+    intervals = [
+        cell.number for table in tables for row in table.rows for cell in row.cells if isinstance(cell.number, Interval)
+    ]
+    assert len(intervals) > 100
+    assert max(interval.n for interval in intervals) == 3
+    texts = [
+        text for table in tables for text in (table.lead, *table.head, *table.notes, *(r.below for r in table.rows))
+    ]
+    texts += [drawing.caption for drawing in drawings]
+    texts += [paragraph for section in sections for paragraph in section.intro()]
+    assert [text for text in texts if "over episodes" in text or "The unit is the episode" in text] == []
+    assert any("(3 clusters of 6 episodes)" in text for text in texts)
+    assert any(text.startswith("Means over clusters of episodes with 95 % intervals") for text in texts)
+    assert any("pairs are pairs of clusters, and each needs all the seeds of a cluster" in text for text in texts)
+
+
+def test_figures_draw_the_clusters(drawings):
+    series = {str(row["series"]) for drawing in drawings for row in plotted(drawing.figure)}
+    assert any(name.endswith(", cluster 3") for name in series)
+    assert [name for name in series if ", episode " in name or name.endswith(", cluster 4")] == []
+
+
+def test_lines_of_who_has_left_are_means_of_clusters(sections, drawings):
+    (section,) = (section for section in sections if section.scenario.name == "evacuation")
+    (arm,) = section.conditions
+    escaped = dict(zip(arm.seeds, values_of(arm.metrics, "escaped_round_5"), strict=True))
+    means = [np.mean([escaped[seed] for seed, own in CLUSTERS.items() if own == label]) for label in "abc"]
+    shown = [row for drawing in drawings for row in plotted(drawing.figure) if row["panel"] == "all exits"]
+    counts = {row["series"]: row["y"] for row in shown if row["x"] == 5}
+    assert [counts[f"{arm.label}, cluster {k}"] for k in (1, 2, 3)] == pytest.approx(means)
+    assert counts[arm.label] == pytest.approx(np.mean(means))
+
+
+def test_deviations_count_alike_within_a_cluster(sections):
+    (section,) = (section for section in sections if section.scenario.name == "bertrand")
+    (arm,) = (arm for arm in section.conditions if arm.condition.after is not None)
+    (table, *_) = PlayerComparison(section.scenario, [arm], "").tables()
+    answers = {
+        label: [
+            (row["deviation_answer"], row["deviations"])
+            for seed, row in zip(arm.seeds, arm.metrics, strict=True)
+            if CLUSTERS[seed] == label
+        ]
+        for label in "abc"
+    }
+    weights = [sum(weight for _, weight in own) for own in answers.values()]
+    means = [
+        100 * sum(value * weight for value, weight in own) / total
+        for own, total in zip(answers.values(), weights, strict=True)
+    ]
+    number = table.rows[0].cells[1].number
+    assert number.n == 3
+    assert number.mean == pytest.approx(np.average(means, weights=weights))
+    gains = [
+        [row["end_gain"] for s, row in zip(arm.seeds, arm.metrics, strict=True) if CLUSTERS[s] == c] for c in "abc"
+    ]
+    assert table.rows[0].cells[0].number.mean == pytest.approx(np.mean([np.mean(own) for own in gains]))
+
+
+def test_the_page_counts_clusters(folder):
+    (condition,) = (one for one in KnownRuns(folder.parent).detail("run")["found"] if one["name"] == "silent")
+    assert condition["finished"] == 6
+    assert {measure["n"] for measure in condition["headline"].values()} == {3}
+
+
+def test_the_share_of_a_cluster_is_no_yes_or_no():
+    """Of four clusters the sum is 1.9, and that of one of four was their interval: .01 to .81."""
+    shares = mean_interval([0.5, 0.5, 0.5, 0.4], YES_OR_NO)
+    assert shares.mean == pytest.approx(0.475)
+    assert 0.39 < shares.low < shares.mean < shares.high < 0.56
+    whole = mean_interval([1.0, 0.0, 1.0, 1.0], YES_OR_NO)
+    assert (whole.low, whole.high) == pytest.approx(exact_interval(3, 4))
+
+
+def test_conditions_with_and_without_clusters_are_told_apart(sections):
+    arms = sections[0].conditions
+    assert unit_of(arms) == "clusters of episodes"
+    arms[0].condition.cluster.clear()
+    assert unit_of(arms) == "episodes, or clusters of them where a study names clusters,"
+    arms[0].condition.cluster.update(CLUSTERS)
