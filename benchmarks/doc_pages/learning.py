@@ -26,7 +26,7 @@ from llm_coop_envs.benchmarks.doc_pages.markdown import fill_template, table
 from llm_coop_envs.render.charts.layout import draw_panels
 from llm_coop_envs.render.charts.panels import Curve, Level, Panel
 from llm_coop_envs.render.charts.style import BLUE, VERMILION, picture
-from llm_coop_envs.runs.folder import open_run
+from llm_coop_envs.runs.folder import Run, open_run
 from llm_coop_envs.statistics.intervals import ANYTHING, SHARE, mean_interval, mean_intervals
 from llm_coop_envs.storage.files import write_whole
 
@@ -99,6 +99,12 @@ def draw(path: Path) -> None:
     write_whole(path, picture(draw_panels([panels], size=(4.2, 3.2), share_y=True)))
 
 
+def algorithms_of(run: Run) -> dict[str, str]:
+    """What trained the networks that play in each condition of a run, by the condition's name."""
+    patterns = {condition.name: condition.policies[0].partition(":")[2] for condition in run.conditions}
+    return {name: find_networks(pattern)[0].about["training"]["algo"] for name, pattern in patterns.items()}
+
+
 def record(folders: Sequence[Path]) -> None:
     """Record trainings: their curves, and how their networks ended and answered deviations in runs.
 
@@ -109,10 +115,7 @@ def record(folders: Sequence[Path]) -> None:
     runs = [folder for folder in folders if (folder / _EPISODES).is_file()]
     answers: dict[tuple[str, int], dict[str, Any]] = {}
     for run in runs:
-        algorithms: dict[str, str] = {}
-        for condition in open_run(run).conditions:
-            argument = condition.policies[0].partition(":")[2]
-            algorithms[condition.name] = find_networks(argument)[0].about["training"]["algo"]
+        algorithms = algorithms_of(open_run(run))
         for row in pq.read_table(run / _EPISODES).to_pylist():
             answers[algorithms[row["condition"]], row["training_seed"]] = row
     results = json.loads(RECORD.read_text(encoding="utf-8"))

@@ -7,6 +7,11 @@ A test compares the page with what this prints, so that no number in it can drif
 speed benchmark) and `collusion_comparison.json` beside this file: the table of a report on that study, written by
 
     python -m llm_coop_envs.benchmarks.doc_pages.q_learning RUN
+
+More trainings than ship take the place of the shipped ones:
+
+    llm-coop run collusion_comparison --policy 'sb3:runs/dqn_*' --only 'given*calvano' --episodes 20 -o runs/networks
+    python -m llm_coop_envs.benchmarks.doc_pages.q_learning networks runs/networks
 """
 
 from __future__ import annotations
@@ -23,6 +28,7 @@ from llm_coop_envs.baselines.q_learning.reproduce.entry import ENTRIES, ENTRY, E
 from llm_coop_envs.baselines.q_learning.reproduce.recorded import SEQUENTIAL, SEQUENTIALLY, recorded
 from llm_coop_envs.baselines.q_learning.reproduce.report import distance, number
 from llm_coop_envs.baselines.q_learning.reproduce.studies import STUDIES, Variant
+from llm_coop_envs.benchmarks.doc_pages.learning import algorithms_of
 from llm_coop_envs.benchmarks.doc_pages.markdown import fill_template, table, versions_of
 from llm_coop_envs.bertrand.faces.comparison_report import plain_table
 from llm_coop_envs.reports.run_sections import read_run
@@ -201,8 +207,23 @@ def record(folder: Path) -> None:
     COMPARISON.write_text(json.dumps(plain_table(section.tables()[0]), indent=1) + "\n", encoding="utf-8")
 
 
+def record_networks(folder: Path) -> None:
+    """Record a run of `collusion_comparison` in which trained networks alone play, in the place of the shipped ones."""
+    run = open_run(folder)
+    (section,), _ = read_run(run)
+    algorithms = [algo.upper() for algo in algorithms_of(run).values()]
+    rows = plain_table(section.tables()[0])["rows"][: len(algorithms)]
+    trained = {f"{algo}, trained before": row for algo, row in zip(algorithms, rows, strict=True)}
+    comparison = json.loads(COMPARISON.read_text(encoding="utf-8"))
+    comparison["rows"] = [{**trained.get(row["name"], row), "name": row["name"]} for row in comparison["rows"]]
+    COMPARISON.write_text(json.dumps(comparison, indent=1) + "\n", encoding="utf-8")
+
+
 if __name__ == "__main__":
-    if sys.argv[1:]:
-        record(Path(sys.argv[1]))
-    else:
-        print(page(), end="")
+    match sys.argv[1:]:
+        case []:
+            print(page(), end="")
+        case ["networks", folder]:
+            record_networks(Path(folder))
+        case [folder]:
+            record(Path(folder))

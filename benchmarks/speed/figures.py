@@ -7,6 +7,7 @@ machine counts little.
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import resource
@@ -68,9 +69,9 @@ def steps() -> Figures:
     return figures
 
 
-def batched() -> Figures:
-    """Measure our batches."""
-    ours = {name: make for name, make in batches.cases(1024).items() if name.startswith(("bertrand", "kbc"))}
+def batched(games: tuple[str, ...], copies: int) -> Figures:
+    """Measure our batches of some games, and one of these games."""
+    ours = {name: make for name, make in batches.cases(copies).items() if name.startswith(games)}
     return {name: 1e9 / rate(0) for name, rate in batches.prepared(ours).items()}
 
 
@@ -153,13 +154,29 @@ def _children() -> Iterator[list[float]]:
 
 
 _QUESTIONS = {"kbc": 150.0, "evacuation": 150.0, "kbc_json": 80.0, "evacuation_json": 80.0}
+_EVACUATIONS = ("evacuation", "evacuation of exits", "evacuation of exits, at once", "evacuation at once")
 GROUPS: Mapping[str, Group] = {
     "steps": Group(
         unit="µs an agent-step",
         measure=steps,
         goals={case.name: case.target for case in CASES if case.target is not None},
     ),
-    "batches": Group(unit="ns an agent-step", measure=batched),
+    "batches": Group(
+        unit="ns an agent-step",
+        measure=functools.partial(batched, ("bertrand", "kbc"), 1024),
+        goals={
+            "bertrand, batch of 1,024": 50.0,
+            "bertrand, continuous prices, batch of 1,024": 50.0,
+            "kbc, 24 players, batch of 256": 50.0,
+            "kbc nested, 24 players, batch of 256": 50.0,
+        },
+    ),
+    # By themselves: what a checkout lacks costs it the figures of the whole group.
+    "evacuations": Group(
+        unit="ns an agent-step",
+        measure=functools.partial(batched, ("evacuation",), 4096),
+        goals={f"{name}, batch of 256": 200.0 for name in _EVACUATIONS},
+    ),
     "q_learning": Group(unit="ns a period", measure=periods),
     "import": Group(unit="ms", measure=imports),
     "questions": Group(

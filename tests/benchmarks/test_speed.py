@@ -52,6 +52,8 @@ def test_one_group_is_measured_here():
 def test_goals_are_of_figures_that_are_measured():
     names = {case.name for case in figures.CASES}
     assert figures.GROUPS["steps"].goals.keys() <= names
+    assert figures.GROUPS["batches"].goals.keys() <= figures.batches.cases(1024).keys()
+    assert figures.GROUPS["evacuations"].goals.keys() <= figures.batches.cases(4096).keys()
 
 
 def test_the_history_is_one_record_a_line():
