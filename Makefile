@@ -10,7 +10,7 @@ SHIPPED := $(basename $(notdir $(wildcard benchmarks/studies/*.yaml)))
 # Those of rules alone: learners have a study of their own, and so has a real model.
 STUDIES := $(filter-out collusion_comparison continuous_learners heterogeneity_q_learning klein local_model,$(SHIPPED))
 
-.PHONY: demo studies front types demo-llm studies-llm test test-docs test-odd simulate test-all test-llm test-lowest test-rl test-ray fuzz docs wheel check-wheel matrix lines lint pictures speed docked published clean
+.PHONY: demo studies front types demo-llm studies-llm test test-docs test-odd simulate test-all test-llm test-lowest test-rl test-ray fuzz docs wheel check-wheel audit matrix lines lint pictures speed docked published clean
 
 # The shipped study, played and reported on. Run again, it finds everything there.
 demo: $(VENV)/.study
@@ -121,6 +121,11 @@ check-wheel: wheel
 	$(BIN)/python tests/tools/same_archive.py $$(git log -1 --format=%ct) dist/*.tar.gz
 	$(BIN)/check-wheel-contents dist/*.whl
 	$(BIN)/twine check --strict dist/*
+
+# Everything that is installed here, looked up among the known advisories; needs the package index.
+audit: $(VENV)/.dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check pip-audit
+	$(BIN)/pip-audit --skip-editable --progress-spinner off
 
 # Every extra from the wheel on every Python that is here, and the command it is for; needs half an hour and the package index.
 matrix: wheel

@@ -10,12 +10,13 @@ from llm_coop_envs.core.chunks import ask_table
 from llm_coop_envs.core.env import ScenarioEnv
 from llm_coop_envs.core.memory import check_memory
 from llm_coop_envs.core.policy import PolicyLike, Seating, waits
+from llm_coop_envs.policies.kinds import make
 from llm_coop_envs.util.waiting import run_coroutine, run_through
 
 
 async def play_async(
     env: ScenarioEnv,
-    seats: Mapping[str, PolicyLike] | PolicyLike,
+    seats: Mapping[str, PolicyLike | str] | PolicyLike | str,
     *,
     seed: int,
     policy_seed: np.random.SeedSequence | None = None,
@@ -26,7 +27,7 @@ async def play_async(
 
     Args:
         env: the environment. If it was made with `record=True`, it has the episode's events afterwards.
-        seats: a policy per agent name, or one policy for all seats.
+        seats: a policy, or the name of one (`policies.make`), per agent name, or one for all seats.
         seed: the environment's seed.
         policy_seed: the source of the policies' generators; `SeedSequence([seed, 1])` by default.
         on_step: called after `reset` and after every step.
@@ -36,11 +37,10 @@ async def play_async(
         Each agent's sum of rewards.
 
     Raises:
-        SettingsError: a crowd needs more memory than is available.
+        SettingsError: a crowd needs more memory than is available, or a name is no policy.
     """
     check_memory(env)
-    filled = seats if isinstance(seats, Mapping) else dict.fromkeys(env.possible_agents, seats)
-    table = Seating(filled, env.possible_agents)
+    table = Seating(_by_seat(env, seats), env.possible_agents)
     table.begin(
         env.metadata["name"],
         env.settings,
@@ -64,7 +64,7 @@ async def play_async(
 
 def play(
     env: ScenarioEnv,
-    seats: Mapping[str, PolicyLike] | PolicyLike,
+    seats: Mapping[str, PolicyLike | str] | PolicyLike | str,
     *,
     seed: int,
     policy_seed: np.random.SeedSequence | None = None,
@@ -72,6 +72,14 @@ def play(
     name: str = "episode",
 ) -> dict[str, float]:
     """Play one episode without `await`, also inside a running event loop such as a notebook's; see `play_async`."""
-    policies = seats.values() if isinstance(seats, Mapping) else [seats]
-    run = run_coroutine if any(map(waits, policies)) else run_through
-    return run(play_async(env, seats, seed=seed, policy_seed=policy_seed, on_step=on_step, name=name))
+    by_seat = _by_seat(env, seats)
+    run = run_coroutine if any(map(waits, by_seat.values())) else run_through
+    return run(play_async(env, by_seat, seed=seed, policy_seed=policy_seed, on_step=on_step, name=name))
+
+
+def _by_seat(env: ScenarioEnv, seats: Mapping[str, PolicyLike | str] | PolicyLike | str) -> dict[str, PolicyLike]:
+    """A policy for each seat; one plays all seats of the same name."""
+    given = seats if isinstance(seats, Mapping) else dict.fromkeys(env.possible_agents, seats)
+    names = dict.fromkeys(policy for policy in given.values() if isinstance(policy, str))
+    made = {name: make(name) for name in names}
+    return {seat: made[policy] if isinstance(policy, str) else policy for seat, policy in given.items()}

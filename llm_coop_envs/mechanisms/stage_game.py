@@ -70,6 +70,20 @@ class StageGame:
         ]
         return max(payoffs) - min(payoffs)
 
+    def check_size(self, actions: int | None = None) -> None:
+        """Check that an equilibrium can be computed.
+
+        Args:
+            actions: how many actions each player has; by default those of the game.
+
+        Raises:
+            SettingsError: there are too many combinations of choices.
+        """
+        count = len(self.actions) if actions is None else actions
+        if count**self.players > MOST_PROFILES:
+            reason = f"{self.players} players with {count} actions each are too many to compute an equilibrium of"
+            raise SettingsError("policy", "best responder", f"{reason}; take fewer of either")
+
     @cached_property
     def payoffs(self) -> NDArray[np.float64]:
         """What everybody earns, an array with an axis for each player's choice and a last one of players.
@@ -77,10 +91,8 @@ class StageGame:
         Raises:
             SettingsError: there are too many combinations of choices.
         """
+        self.check_size()
         count, shape = len(self.actions), (len(self.actions),) * self.players
-        if count**self.players > MOST_PROFILES:
-            reason = f"{self.players} players with {count} actions each are too many to compute an equilibrium of"
-            raise SettingsError("policy", "best responder", f"{reason}; take fewer of either")
         rows = [self.worth(profile) for profile in product(range(count), repeat=self.players)]
         return np.array(rows, dtype=np.float64).reshape(*shape, self.players)
 

@@ -126,7 +126,9 @@ class GenericSection(ScenarioSection[list[Row]]):
                 if mean is not None
             ]
             if dots:
-                panels.append(DotPanel(title=self._name(self.conditions[0], name), label="", dots=dots))
+                ends = [end for dot in dots for end in (dot.value, dot.low, dot.high) if end is not None]
+                title, within = self._name(self.conditions[0], name), self.range_of_all(name, self.conditions)
+                panels.append(DotPanel(title=title, label="", dots=dots, x_range=within.axis(ends)))
         if not panels:
             raise NotDrawn(f"the episodes of {self.scenario.name} have no headline measure")
         panels = panels[:MOST_SIDE_BY_SIDE]

@@ -338,8 +338,8 @@ def _courses_text(arms: Sequence[PlayedCondition[Any]]) -> str:
     counts = ", ".join(f"{len(set(arm.courses))} of {len(arm.courses)} in '{arm.condition.title}'" for arm in copied)
     others = "" if len(copied) == len(arms) else "; all elsewhere"
     return (
-        f"Distinct courses of play (choices and messages): {counts}{others}. Nothing is claimed where an "
-        f"arm has fewer than {FEWEST_COURSES}."
+        f"Distinct courses of play (choices and messages): {counts}{others}. Nothing is claimed where "
+        f"copies leave an arm fewer than {FEWEST_COURSES}."
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -40,6 +41,8 @@ from llm_coop_envs.studies.tournament_settings import MOST_LINE_UPS, RETURN, Tou
 
 #: Up to how many policies a table and a picture have a cell for each two, and how many curves are drawn.
 MOST_IN_TABLE, MOST_IN_MAP, MOST_CURVES = 12, 24, 12
+#: The letters of a line of a name beside a picture.
+_LINE = 28
 _SHARED = "Payoffs are sums of rewards over an episode, averaged over the seats that a policy can take."
 
 
@@ -308,7 +311,7 @@ def tournament_drawings(played: Tournament) -> list[Drawing]:
     count = len(played.names)
     if played.payoffs.ndim == 2 and count <= MOST_IN_MAP:
         rows = [[float(value) for value in row] for row in played.payoffs[::-1]]
-        labels = list(map(_short, played.names))
+        labels = _beside(played.names)
         heat_map = HeatMap(
             title="Payoffs", x=[str(k + 1) for k in range(count)], y=_numbered(labels)[::-1], values=rows
         )
@@ -321,7 +324,7 @@ def tournament_drawings(played: Tournament) -> list[Drawing]:
         if len(set(against)) == 1
         for index in best
     ]
-    figure = draw_arrows(list(map(_short, played.names)), arrows, title="Best replies")
+    figure = draw_arrows(_beside(played.names), arrows, title="Best replies")
     caption = (
         "An arrow leads from what all others play to what is then best; a ring is best against itself. Blue: alone the "
         "best, by more than chance; grey: others are as good, it is not sure, or episodes are copies of each other."
@@ -336,7 +339,7 @@ def _draw_path(played: Tournament) -> Drawing:
     largest = sorted(range(len(played.names)), key=lambda index: -float(path[:, index].max()))[:MOST_CURVES]
     steps = np.unique(np.linspace(0, len(path) - 1, 200).astype(int)).tolist()
     curves = [
-        Curve(label=_short(played.names[index]), x=steps, y=path[steps, index].tolist(), color=color, marker="")
+        Curve(label=played.names[index], x=steps, y=path[steps, index].tolist(), color=color, marker="")
         for index, color in zip(sorted(largest), (*PALETTE, *MORE), strict=False)
     ]
     panel = Panel(title="Selection", x_label="step", y_label="share", curves=curves, y_range=(0.0, 1.0))
@@ -352,9 +355,10 @@ def _alt(kind: str) -> str:
     return f"{kind}; its numbers are in the tables and in the data files."
 
 
-def _short(name: str) -> str:
-    """A name that fits beside a picture."""
-    return shorten(name, 28)
+def _beside(names: Sequence[str]) -> list[str]:
+    """Names that fit beside a picture: long ones in up to three lines, or cut where they are many."""
+    lines = 3 if len(names) <= MOST_IN_TABLE else 1
+    return [textwrap.fill(shorten(name, lines * (_LINE - 2)), _LINE) for name in names]
 
 
 def _numbered(names: Sequence[str]) -> list[str]:

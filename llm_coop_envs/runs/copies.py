@@ -20,7 +20,7 @@ def may_be_copies(study: Study) -> str:
         return ""
     return (
         f"Temperature 0 in {', '.join(names)}: the same question has the same answer, so that episodes may be "
-        f"copies of one; nothing is claimed where an arm has fewer than {FEWEST_COURSES} distinct courses of play."
+        f"copies of one; nothing is claimed where they leave an arm fewer than {FEWEST_COURSES} distinct courses."
     )
 
 

@@ -47,6 +47,7 @@ from llm_coop_envs.core.settings import plain
 from llm_coop_envs.errors import MissingExtra, SettingsError, StudyError
 from llm_coop_envs.policies import scripted
 from llm_coop_envs.policies.scripted.regulators import Rule
+from llm_coop_envs.policies.scripted.stage_games import GamePlayer
 from llm_coop_envs.storage.folder import digest_of
 from llm_coop_envs.studies.conditions import Condition, Player, seat_matches
 from llm_coop_envs.studies.families import Primary, comparisons, read_primary
@@ -190,10 +191,11 @@ def check_players(study: Study) -> None:
 
     Raises:
         MissingExtra: something is not installed.
-        StudyError: a scripted regulator lacks the power for what it does.
+        StudyError: a scripted regulator lacks the power for what it does, or a scripted player cannot compute its game.
     """
     for condition in study.conditions:
         _check_regulator(condition)
+        _check_game(condition)
     need_all(
         *(
             partial(_check_player, condition, player)
@@ -218,6 +220,19 @@ def _check_regulator(condition: Condition) -> None:
                 rule.check_powers(seat["powers"], seat["orders"])
         except SettingsError as error:
             raise StudyError(f"condition '{condition.name}': {player.policy} in the seat '{SEAT}': {error}") from error
+
+
+def _check_game(condition: Condition) -> None:
+    """Check that the round is a game, and small enough, where scripted players compute what to do in it."""
+    for player in condition.players:
+        if not player.policy.startswith(f"{condition.scenario}/"):
+            continue
+        policy = scripted.make(player.policy, **player.options)
+        try:
+            if isinstance(policy, GamePlayer):
+                policy.game_of(condition.spec.environment(**condition.settings).settings)
+        except SettingsError as error:
+            raise StudyError(f"condition '{condition.name}': {player.policy}: {error}") from error
 
 
 def _check_player(condition: Condition, player: Player) -> None:

@@ -29,7 +29,7 @@ def dumps(data: Any) -> bytes:
 
 
 def loads(raw: bytes) -> Any:
-    """Parse JSON.
+    """Parse JSON. With orjson, an integer of more than 64 bits becomes the nearest float.
 
     Raises:
         ValueError: it is no JSON, or nested too deeply for Python.

@@ -76,6 +76,17 @@ class SingleAgentView(gymnasium.Env[Any, Any]):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._views: tuple[dict[str, Any], dict[str, Any]] | None = None
 
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """What the columns of a numeric observation are.
+
+        Raises:
+            SettingsError: observations are dictionaries with text.
+        """
+        if self._numeric is None:
+            raise SettingsError("feature_names", self.agent, "are of the numeric view; say numeric=True")
+        return self._numeric.feature_names
+
     def __repr__(self) -> str:
         """The view, its seat and its environment."""
         return f"SingleAgentView, {self.agent}, of {self.env!r}"

@@ -8,6 +8,7 @@ from typing import Any
 
 from llm_coop_envs.core.base_policy import Action, ScriptedPolicy
 from llm_coop_envs.core.policy import Episode, Request
+from llm_coop_envs.core.settings import ScenarioSettings
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.interface.question import Number, Unusable, Words
 from llm_coop_envs.interface.slots import Slots
@@ -33,14 +34,22 @@ class GamePlayer(ScriptedPolicy):
         """Start an episode.
 
         Raises:
-            SettingsError: the scenario does not say what a round is as a game.
+            SettingsError: the scenario does not say what a round is as a game, or it is none for this player.
         """
         super().begin(episode)
-        game = episode.settings.stage_game()
+        self.game = self.game_of(episode.settings)
+
+    def game_of(self, settings: ScenarioSettings) -> StageGame:
+        """What a round is as a game.
+
+        Raises:
+            SettingsError: the scenario does not say it, or it is none for this player.
+        """
+        game = settings.stage_game()
         if game is None:
-            reason = f"plays no {episode.scenario}, which does not say what its choices are worth (stage_game)"
+            reason = "plays no scenario that does not say what its choices are worth (stage_game)"
             raise SettingsError("policy", type(self).__name__, reason)
-        self.game = game
+        return game
 
     def decide(self, request: Request) -> Action:
         """Return a choice, or what the mechanism asks for; silence in talk."""
@@ -132,6 +141,12 @@ class BestResponder(GamePlayer):
         """Start an episode; equilibria that were computed in it are remembered."""
         super().begin(episode)
         self._solve = lru_cache(maxsize=256)(self._equilibrium)
+
+    def game_of(self, settings: ScenarioSettings) -> StageGame:
+        """What a round is as a game, which is small enough to compute its equilibrium, delegation included."""
+        game = super().game_of(settings)
+        game.check_size(len(game.actions) + (settings.mechanism is not None and settings.mechanism.kind == MEDIATION))
+        return game
 
     def _equilibrium(self, kind: str, offer: Offer | None) -> tuple[tuple[int, ...], tuple[float, ...]]:
         """The equilibrium under a mediator or a contract, and what everybody earns in it."""

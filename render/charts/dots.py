@@ -45,6 +45,7 @@ class DotPanel:
         dots: the means.
         log: whether the axis is logarithmic.
         levels: the positions and labels of faint vertical lines.
+        x_range: the ends of the axis; `None` for automatic.
     """
 
     title: str
@@ -52,6 +53,7 @@ class DotPanel:
     dots: Sequence[Dot]
     log: bool = False
     levels: Sequence[tuple[float, str]] = ()
+    x_range: tuple[float, float] | None = None
 
 
 def draw_dots(lines: Sequence[str], groups: Sequence[tuple[str, str]], panels: Sequence[DotPanel]) -> Figure:
@@ -127,6 +129,8 @@ def _draw(axes: Axes, panel: DotPanel, groups: Sequence[tuple[str, str]]) -> Non
         powers = range(0, 1 + math.ceil(math.log10(max(dot.value for dot in panel.dots) or 1.0)), 2)
         axes.set_xticks([10.0**k for k in powers], [f"{10**k:,}" for k in powers])
         axes.minorticks_off()
+    if panel.x_range is not None:
+        axes.set_xlim(*panel.x_range)
     axes.set_title(panel.title)
     axes.set_xlabel(panel.label)
     axes.grid(visible=False, axis="y")

@@ -242,6 +242,8 @@ def test_games_of_one_round_are_drawn_as_means_side_by_side(tmp_path):
         f"{n}, once" for n in ("stag_hunt", "trust", "matching_pennies")
     ]
     assert len([line for line in shares.lines if line.get_marker() == "o"]) == 2  # pennies have no cooperative action
+    low, high = shares.get_xlim()
+    assert low <= 0.0 < 1.0 <= high  # shares that are all the same lie where they are of 0 to 1
     means = [row["payoff"] for arm in section.conditions for row in arm.metrics[:1]]
     assert [float(line.get_xdata()[0]) for line in payoffs.lines if line.get_marker() == "o"] == pytest.approx(means)
     (answer,) = read_answers(run)

@@ -3,9 +3,10 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small import small_study
 
 from dilemma.env import DilemmaSettings
-from llm_coop_envs.errors import SettingsError
+from llm_coop_envs.errors import SettingsError, StudyError
 from llm_coop_envs.mechanisms.matching import check_groups, match_players
 from llm_coop_envs.mechanisms.stage_game import (
     StageGame,
@@ -16,6 +17,8 @@ from llm_coop_envs.mechanisms.stage_game import (
     with_contract,
     with_mediator,
 )
+from llm_coop_envs.runs.runner import run_study
+from llm_coop_envs.studies.study import check_players
 
 PRESETS = tuple(DilemmaSettings.presets)
 DILEMMAS = tuple(preset for preset in PRESETS if preset != "matching_pennies")
@@ -136,3 +139,18 @@ def test_round_robin_is_every_pair_once(players):
 def test_matching_that_cannot_be_is_refused(fields, sentence):
     with pytest.raises(SettingsError, match=sentence):
         check_groups(*fields)
+
+
+def test_a_game_too_large_to_solve_is_refused_before_it_is_played(tmp_path):
+    """316 prices for two firms can be listed; with delegation, which is one action more, no longer."""
+    text = """\
+name: big
+conditions:
+  - {name: a, scenario: bertrand, policies: best_responder, episodes: 1,
+     settings: {prices: grid, grid_points: 316, talk: false, rounds: 2, mechanism: KIND}}
+"""
+    words = r"condition 'a': bertrand/best_responder: .*2 players with 317 actions each are too many to compute"
+    with pytest.raises(StudyError, match=words):
+        run_study(small_study(text.replace("KIND", "mediation")), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    check_players(small_study(text.replace("KIND", "none")))

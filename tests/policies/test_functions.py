@@ -7,8 +7,8 @@ import pytest
 from toy import ToyEnv
 
 from llm_coop_envs import bertrand_v0, evacuation_v0, kbc_v0
-from llm_coop_envs.errors import ActionError, SettingsError
-from llm_coop_envs.policies import from_function, play, play_async
+from llm_coop_envs.errors import ActionError, LlmCoopError, SettingsError
+from llm_coop_envs.policies import from_function, make, play, play_async
 from llm_coop_envs.wrappers import SingleAgentView
 
 
@@ -196,3 +196,15 @@ def test_what_is_no_function_of_a_request_is_refused(function, reason):
 def test_what_is_no_answer_is_refused(answer, reason):
     with pytest.raises(ActionError, match=reason):
         play(market(), from_function(lambda _: answer), seed=0)
+
+
+def test_seats_may_be_given_by_the_names_of_policies():
+    def played(seats):
+        env = bertrand_v0.parallel_env(preset="calvano", rounds=5, record=True)
+        return play(env, seats, seed=3), choices(env)
+
+    named = played({"firm_0": "bertrand/grim_trigger", "firm_1": from_function(lambda _: 7)})
+    assert named == played({"firm_0": make("bertrand/grim_trigger"), "firm_1": from_function(lambda _: 7)})
+    assert played("bertrand/tit_for_tat") == played(make("bertrand/tit_for_tat"))
+    with pytest.raises(LlmCoopError, match="grim_triger"):
+        played({"firm_0": "bertrand/grim_triger", "firm_1": "bertrand/tit_for_tat"})

@@ -13,7 +13,7 @@ from llm_coop_envs.reports.headline import read_answers
 from llm_coop_envs.reports.small_picture import LEFT, MOST_ARMS, RIGHT, small_picture
 from llm_coop_envs.runs.folder import open_run
 from llm_coop_envs.runs.runner import run_study
-from llm_coop_envs.statistics.intervals import SHARE, Interval
+from llm_coop_envs.statistics.intervals import COUNT, FROM_0, SHARE, Interval
 
 #: Two screens of a phone.
 TWO_SCREENS = 1_688
@@ -76,7 +76,7 @@ def test_the_last_of_three_cards_has_its_row_and_the_others_share_one(browser, p
 
 
 @needs_chromium
-def test_a_printed_page_is_whole_and_no_picture_takes_more_than_half_of_it(browser, page):
+def test_a_printed_page_is_whole_and_no_picture_takes_more_than_a_third_of_it(browser, page):
     show(browser, page, 720)
     try:
         browser.call("Emulation.setEmulatedMedia", media="print")
@@ -89,7 +89,7 @@ def test_a_printed_page_is_whole_and_no_picture_takes_more_than_half_of_it(brows
         pictures = "[...document.querySelectorAll('.pictures figure:not(.wide) img')]"
         heights = browser.run(f"{pictures}.map(e => e.offsetHeight)")
         assert heights
-        assert max(heights) <= 10.5 / 2.54 * 96 + 1
+        assert max(heights) <= 8.5 / 2.54 * 96 + 1
         boxes = "[...document.querySelectorAll('article.card')].map(one => one.getBoundingClientRect())"
         first, second, last = browser.run(f"{boxes}.map(one => [one.left, one.top, one.width])")
         assert first[1] == second[1]
@@ -167,6 +167,22 @@ def test_equal_shares_are_drawn_where_they_lie_in_what_can_be(run):
     places = {float(dot.get("cx")) for dot in picture.iter("circle")}
     assert min(places) > LEFT + 0.9 * (RIGHT - LEFT)
     assert answer.within.low == 0.0  # what the scenario declares
+
+
+def test_ticks_of_counts_are_whole(run):
+    from xml.etree import ElementTree
+
+    answer = read_answers(open_run(run))[0]
+    few = Interval(mean=5.5, low=1.0, high=10.0, n=2)
+    arms = tuple(replace(arm, values=(1.0, 10.0), mean=few) for arm in answer.arms)
+
+    def ticks(within):
+        picture = ElementTree.fromstring(small_picture(replace(answer, arms=arms, within=within, unit="")))
+        return [float(text.text) for text in picture.iter("text") if text.text.replace(".", "").isdecimal()]
+
+    assert 2.5 in ticks(FROM_0)
+    assert len(ticks(COUNT)) > 1
+    assert all(tick.is_integer() for tick in ticks(COUNT))
 
 
 def test_a_picture_says_what_it_leaves_out(run):

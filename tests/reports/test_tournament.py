@@ -9,7 +9,7 @@ from dilemma.scenario import SCENARIO
 from llm_coop_envs.core import registry
 from llm_coop_envs.errors import LlmCoopError
 from llm_coop_envs.reports.run_sections import read_run
-from llm_coop_envs.reports.tournament import _short, read_tournament, tournament_tables
+from llm_coop_envs.reports.tournament import _beside, read_tournament, tournament_tables
 from llm_coop_envs.runs.folder import open_run
 from llm_coop_envs.runs.runner import run_study
 from llm_coop_envs.runs.verify import verify_run
@@ -155,10 +155,12 @@ def test_meta_strategies_are_what_was_learned_before_times_how_fast_it_goes_on(t
     assert verify_run(tmp_path / "run").faults == []
 
 
-def test_long_names_stay_apart_in_pictures():
-    names = [f"win_continue_lose_reverse {{step: {step}}}" for step in (0.05, 0.1, 0.2)]
-    assert len(set(map(_short, names))) == 3
-    assert max(map(len, map(_short, names))) <= 28
+def test_long_names_are_whole_beside_pictures_and_stay_apart_where_they_are_many():
+    names = [f"win_continue_lose_reverse {{alone: best_reply, step: {step}}}" for step in (0.05, 0.1, 0.2)]
+    assert [name.replace("\n", " ") for name in _beside(names)] == names
+    many = _beside(names * 5)
+    assert len(set(many)) == 3
+    assert max(len(line) for name in many for line in name.split("\n")) <= 28
 
 
 def test_a_forged_tournament_is_reported_as_any_study(tmp_path):

@@ -10,6 +10,7 @@ from llm_coop_envs.bertrand.settings import BertrandSettings
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies import play
 from llm_coop_envs.policies.kinds import make
+from llm_coop_envs.treatments.changes import Change
 
 MUTE = {"from_round": 2, "until_round": 3, "settings": {"talk": False}}
 
@@ -210,3 +211,17 @@ def test_what_cannot_change_is_refused_by_name(changes, field, words):
 def test_what_is_wrong_without_changes_is_told_first():
     with pytest.raises(SettingsError, match=r"^firms=0"):
         BertrandSettings(firms=0, changes=[MUTE])
+
+
+@pytest.mark.parametrize(
+    ("rounds", "words"),
+    [
+        ((2, 3), "in rounds 2 to 3"),
+        ((3, 3), "in round 3"),
+        ((0, 3), "until round 3"),
+        ((0, 0), "in round 0"),
+        ((4, None), "from round 4 on"),
+    ],
+)
+def test_when_a_change_holds_is_said_in_words(rounds, words):
+    assert str(Change(from_round=rounds[0], until_round=rounds[1])) == words

@@ -225,3 +225,10 @@ def test_bad_seats():
         SingleAgentView(make(), "player_1", Twos())
     with pytest.raises(ResetNeeded):
         make().step({"choice": 1})
+
+
+def test_a_numeric_seat_names_the_columns_of_its_observations():
+    seat = gymnasium.make("llm_coop/bertrand-v0", others="grim_trigger", numeric=True, talk=False)
+    assert len(seat.unwrapped.feature_names) == seat.observation_space.shape[0]
+    with pytest.raises(SettingsError, match="say numeric=True"):
+        make().feature_names  # noqa: B018

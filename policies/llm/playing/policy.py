@@ -72,6 +72,10 @@ class LLMPolicy(Policy):
         self._memories: dict[str, Memory] = defaultdict(Memory)
         self.backgrounds: Mapping[str, str] = {}
 
+    def __repr__(self) -> str:
+        """The model, and the pack whose prompts it is asked."""
+        return f"{type(self).__name__}, {self.settings.model}, pack {self.settings.pack}"
+
     def begin(self, episode: Episode) -> None:
         """Begin an episode: memories and counters start empty, personas are dealt.
 

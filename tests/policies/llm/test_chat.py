@@ -35,7 +35,7 @@ requests = st.builds(
     seed=st.none() | st.integers(0, 2**31),
     reasoning_effort=st.none() | st.sampled_from(["low", "high"]),
     json_schema=st.none() | st.just({"type": "object"}) | st.just(SCHEMA),
-    extra=st.dictionaries(texts, st.integers(), max_size=2),
+    extra=st.dictionaries(texts, st.integers(-(2**63), 2**64 - 1), max_size=2),  # larger ones are read as floats
 )
 
 

@@ -6,8 +6,10 @@ from llm_coop_envs.core.registry import find_scenario
 from llm_coop_envs.errors import SettingsError
 from llm_coop_envs.policies.llm.playing.calls import workflow_class
 from llm_coop_envs.policies.llm.playing.parameters import ModelParameters
+from llm_coop_envs.policies.llm.playing.policy import LLMPolicy
 from llm_coop_envs.policies.llm.playing.presets import presets
 from llm_coop_envs.policies.llm.playing.settings import LLMSettings
+from llm_coop_envs.policies.llm.testing.answers import ScriptedChat
 
 
 def own(settings, scenario):
@@ -153,3 +155,8 @@ def test_impossible_settings_are_refused(given, words):
     with pytest.raises(SettingsError) as caught:
         LLMSettings.build(**{"model": "m", **given})
     assert words in str(caught.value)
+
+
+def test_a_policy_shows_its_model_and_its_pack():
+    player = LLMPolicy(ScriptedChat(), LLMSettings.build(None, model="scripted"))
+    assert repr(player) == "LLMPolicy, scripted, pack en-a"
