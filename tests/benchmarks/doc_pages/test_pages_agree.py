@@ -54,7 +54,7 @@ def test_tables_of_two_pages_have_one_value_for_one_thing():
 
 @pytest.mark.parametrize("network", ["DQN", "PPO"])
 def test_the_gains_of_networks_are_told_on_both_pages(network):
-    """One page has a hundred episodes of these networks, the other five: the first names the second's mean."""
+    """One page may have other trainings than the other: the first names the second's mean."""
     rows = json.loads(COMPARISON.read_text(encoding="utf-8"))["rows"]
     ((gain, _), *_) = next(row["cells"] for row in rows if row["name"].startswith(f"{network}, trained before"))
     other = (DOCS / "learning.md").read_text(encoding="utf-8")
