@@ -45,7 +45,7 @@ def _rollouts(one_step: Any, state: Any, shape: tuple[int, ...], choices: int) -
             state, shown = rollout(state, actions)
             seen.append(shown[-1])
         wait: Any = jax.block_until_ready
-        wait(shown)
+        wait(seen)
         return count * _ROLLOUT, seen
 
     return play
