@@ -42,6 +42,7 @@ def need(module: str, purpose: str, extra: str) -> Any:
         MissingExtra: it is not installed, and without it `what` cannot be done.
     """
     try:
+        importlib.import_module(module.partition(".")[0])  # what was imported before stays importable without it
         return importlib.import_module(module)
     except ImportError as error:
         raise MissingExtra(purpose, extra) from error

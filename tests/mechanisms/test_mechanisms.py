@@ -395,6 +395,7 @@ def test_the_study_of_the_dilemmas_plays_six_games_under_six_mechanisms():
     assert all("computed" in entry["source"] for entry in SCENARIO.published["measures"])
 
 
+@pytest.mark.rare
 def test_the_study_of_the_dilemmas_is_played_with_rules(tmp_path):
     study = load_study(FOLDER / "dilemmas.yaml")
     folder = run_study(study, tmp_path / "rules", workers=1).run

@@ -123,7 +123,9 @@ def test_a_link_of_the_contents_opens_its_part_and_is_marked(browser, page):
 
 
 @needs_chromium
-@pytest.mark.parametrize(("dark", "opened"), [(False, False), (True, True)])
+@pytest.mark.parametrize(
+    ("dark", "opened"), [pytest.param(False, False, marks=pytest.mark.rare), (True, True)], ids=["light", "dark-opened"]
+)
 def test_nobody_is_kept_out(browser, page, dark, opened):
     show(browser, page, 1280, dark=dark)
     if opened:

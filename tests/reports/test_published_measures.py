@@ -109,7 +109,14 @@ conditions:
 WORDS_OF_OTHERS = re.compile(r"published|GPT-4|New York Times|speak of collusion", re.IGNORECASE)
 
 
-@pytest.mark.parametrize("source", ["", "source: a paper of mine\n", "source: Wu et al. 2024\n"])
+@pytest.mark.parametrize(
+    "source",
+    [
+        "source: a paper of mine\n",
+        pytest.param("", marks=pytest.mark.rare),
+        pytest.param("source: Wu et al. 2024\n", marks=pytest.mark.rare),
+    ],
+)
 def test_the_page_of_a_study_shows_nothing_of_papers_that_it_does_not_name(source, tmp_path):
     """Tables, figures, captions, the first screen and its small pictures, in the very games of a paper."""
     run_study(small_study(source + PAPERS_GAMES), tmp_path / "run", workers=1)

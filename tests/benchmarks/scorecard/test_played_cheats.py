@@ -1,6 +1,6 @@
 """Cheats that are played, by players who answer all questions about the rules: docs/scorecard.md has the table."""
 
-import secrets
+import random
 from fractions import Fraction
 from typing import ClassVar
 
@@ -104,12 +104,14 @@ class Staller(Scholar):
 
 
 class Noise(Scholar):
-    """Chooses at random, with random numbers of its own: no two arms have the same."""
+    """Chooses at random, with random numbers that go on from game to game: no two arms have the same."""
+
+    numbers = random.Random(0)
 
     def move(self, request, slots):
         if self.episode.scenario == "kbc_v0":
-            return {"choice": secrets.randbelow(slots.high + 1)}
-        return {"choice": secrets.randbelow(len(slots.choices))}
+            return {"choice": self.numbers.randrange(slots.high + 1)}
+        return {"choice": self.numbers.randrange(len(slots.choices))}
 
 
 @pytest.fixture
@@ -185,7 +187,8 @@ def test_what_is_put_in_the_place_of_no_choice_earns_nothing(play):
 
 
 @pytest.mark.parametrize("task", ["kbc-deviation", "bertrand-deviation"])
-def test_choices_that_differ_by_chance_answer_nobody(play, task):
+def test_choices_that_differ_by_chance_answer_nobody(play, task, monkeypatch):
+    monkeypatch.setattr(Noise, "numbers", random.Random(0))
     line = play(Noise, task)["response to deviation"]
     assert line["score"] > 0.1  # an arm's own chance looks like an answer
     assert line["competency"] == 1.0

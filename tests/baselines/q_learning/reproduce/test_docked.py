@@ -18,11 +18,11 @@ from llm_coop_envs.baselines.q_learning.reproduce.studies import STUDIES
 from llm_coop_envs.bertrand.deviation import summarise
 
 
-def test_three_archived_sessions_come_out_exactly():
-    found = list(docked.compare(3))
-    assert [old.session for old, _, _ in found] == [1, 2, 3]
-    assert [differences for _, _, differences in found] == [[]] * 3
-    assert all(row["converged"] for _, row, _ in found)
+def test_the_first_archived_session_comes_out_exactly():
+    ((old, row, differences),) = docked.compare(1)
+    assert old.session == 1
+    assert differences == []
+    assert row["converged"]
 
 
 @pytest.mark.rare
