@@ -33,7 +33,7 @@ class RunAnswers:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._kept: dict[Hashable, tuple[int, dict[str, Any]]] = {}
-        self._reading: dict[Hashable, Future[dict[str, Any]]] = {}
+        self._reading: dict[Hashable, tuple[int, Future[dict[str, Any]]]] = {}
 
     def cards(self, run: Run) -> dict[str, Any]:
         """The answers of a run: `cards` with topic, verdict, sentence, certainty and caveats, and a `note`.
@@ -68,9 +68,11 @@ class RunAnswers:
             kept = self._kept.get(key)
             if kept is not None and (kept[0] == size or not passes(size - kept[0], kept[0], GROWN)):
                 return kept[1]
-            reading = self._reading.get(key)
+            # A run may have grown since its reading began: what comes of that is of the size that it had.
+            read_size, reading = self._reading.get(key, (size, None))
             if reading is None:
-                reading = self._reading[key] = Future()
+                reading = Future()
+                self._reading[key] = size, reading
                 context = contextvars.copy_context()  # with what this command may load
                 threading.Thread(target=context.run, args=(_fulfil, reading, read), daemon=True).start()
         try:
@@ -87,8 +89,8 @@ class RunAnswers:
             self._reading.pop(key, None)
             if len(self._kept) >= _MOST_KEPT:
                 self._kept.clear()
-            self._kept[key] = size, answer
-        return answer
+            self._kept[key] = read_size, answer
+        return answer if read_size == size else self._answer(key, size, read, what)
 
 
 def _fulfil(reading: Future[dict[str, Any]], read: Callable[[], dict[str, Any]]) -> None:

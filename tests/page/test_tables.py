@@ -1,10 +1,12 @@
 """What the page is told of a run: its course, its episodes as a table, its measures, tags, notes and report."""
 
+import contextlib
 import gzip
 import json
 import os
 import shutil
 import sqlite3
+import threading
 import time
 
 import pytest
@@ -257,6 +259,31 @@ def test_answers_are_read_once_and_again_when_the_run_has_grown(tmp_path, monkey
     assert len(read) == 2
     monkeypatch.setattr(answers, "MOST_BYTES", 10)
     assert "too large" in kept.cards(run)["note"]
+
+
+def test_a_run_that_grows_while_it_is_read_is_read_again(tmp_path, monkeypatch):
+    run_study(small_study(ALL), tmp_path / "run", limit=2)
+    run, kept, go = open_run(tmp_path / "run"), RunAnswers(), threading.Event()
+
+    def read(run):
+        note = str(len(run.finished()))
+        go.wait(10)
+        return {"cards": [], "note": note}
+
+    monkeypatch.setattr(answers, "_SOON_SECONDS", 0.0)
+    monkeypatch.setattr(answers, "read_cards", read)
+    with pytest.raises(Indexing):
+        kept.cards(run)
+    run_study(small_study(ALL), tmp_path / "run", limit=2)
+    go.set()
+    end = time.monotonic() + 10
+    found = {}
+    while found.get("note") != "4" and time.monotonic() < end:
+        with contextlib.suppress(Indexing):
+            found = kept.cards(run)
+        assert found.get("note") != "2" or found["growing"]
+        time.sleep(0.02)
+    assert found == {"cards": [], "note": "4"} == kept.cards(run)
 
 
 def test_answers_that_take_long_are_waited_for_and_errors_are_told(tmp_path, monkeypatch):
